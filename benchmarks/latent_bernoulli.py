@@ -45,7 +45,7 @@ def main() -> None:
     }
     short, long = (
         min(
-            (timed(mk.BernoulliMixture(k, max_iter=steps, **start), rows) for _ in range(3)),
+            (timed(mk.mixtures.BernoulliMixture(k, max_iter=steps, **start), rows) for _ in range(3)),
             key=lambda t: t[1],
         )
         for steps in (1, 1 + STEPS)
@@ -53,7 +53,7 @@ def main() -> None:
     own = [(b - a) / STEPS for a, b in zip(short[:2], long[:2], strict=True)]
     print(f"  markovia  {own[0]:.4f} ({own[1]:.4f}) s a step")
     for seed in range(3):
-        wall, cpu, model = timed(mk.BernoulliMixture(k, random_state=seed), rows)
+        wall, cpu, model = timed(mk.mixtures.BernoulliMixture(k, random_state=seed), rows)
         print(f"  markovia by default, seed {seed}: {model.score(rows):.4f} in {wall:.2f} ({cpu:.2f}) s")
     if find_spec("stepmix") is None:
         print("  stepmix is not installed")

@@ -17,26 +17,26 @@ import markovia as mk
 TOPICS, LEARNED, HELD_OUT, LENGTH, VOCABULARY = 10, 1_000, 200, 100, 1_000
 
 
-def documents(seed: int) -> tuple[mk.Corpus, mk.Corpus, np.ndarray]:
+def documents(seed: int) -> tuple[mk.topics.Corpus, mk.topics.Corpus, np.ndarray]:
     """Return documents to learn from and others, and the topics that made them."""
     rng = np.random.default_rng(seed)
     phi = rng.dirichlet(np.full(VOCABULARY, 0.1), TOPICS)
     theta = rng.dirichlet(np.full(TOPICS, 0.1), LEARNED + HELD_OUT)
     words = np.array([rng.choice(VOCABULARY, LENGTH, p=one @ phi) for one in theta], dtype=np.int32)
-    corpus = mk.Corpus(
+    corpus = mk.topics.Corpus(
         words.ravel(), np.arange(0, words.size + 1, LENGTH), [f"w{i}" for i in range(VOCABULARY)]
     )
     return corpus[np.arange(LEARNED)], corpus[np.arange(LEARNED, LEARNED + HELD_OUT)], phi
 
 
-def true_perplexity(held_out: mk.Corpus, phi: np.ndarray) -> float:
+def true_perplexity(held_out: mk.topics.Corpus, phi: np.ndarray) -> float:
     """Return the perplexity under the topics that made the documents."""
     model = mk.HDP(1, random_state=0).fit(held_out)
     model.components_, model.doc_topic_prior_ = phi, np.full(TOPICS, 0.1)
     return model.perplexity(held_out)
 
 
-def ours(learned: mk.Corpus, held_out: mk.Corpus, seed: int, method: str, sweeps: int) -> str:
+def ours(learned: mk.topics.Corpus, held_out: mk.topics.Corpus, seed: int, method: str, sweeps: int) -> str:
     """Return a line on our topics."""
     start = process_time()
     model = mk.HDP(sweeps, method=method, random_state=seed).fit(learned)
@@ -48,7 +48,7 @@ def ours(learned: mk.Corpus, held_out: mk.Corpus, seed: int, method: str, sweeps
     )
 
 
-def tomotopy(learned: mk.Corpus, seed: int, sweeps: int = 200) -> str:
+def tomotopy(learned: mk.topics.Corpus, seed: int, sweeps: int = 200) -> str:
     """Return a line on tomotopy's topics."""
     import tomotopy as tp
 
@@ -64,7 +64,7 @@ def tomotopy(learned: mk.Corpus, seed: int, sweeps: int = 200) -> str:
     return f"{over:4d} topics ({model.live_k} in all), {seconds:6.1f} s, {rate:5.2f}M tokens a second"
 
 
-def gensim(learned: mk.Corpus, seed: int) -> str:
+def gensim(learned: mk.topics.Corpus, seed: int) -> str:
     """Return a line on gensim's topics."""
     from gensim.corpora import Dictionary
     from gensim.models import HdpModel
@@ -86,12 +86,11 @@ def main() -> None:
             f"corpus {seed}: {TOPICS} topics, perplexity of the true ones {true_perplexity(held_out, phi):.1f}"
         )
         print(f"  markovia, direct     {ours(learned, held_out, seed, 'direct', 200)}", flush=True)
-        if hasattr(mk, "LDA"):
-            start = process_time()
-            lda = mk.LDA(TOPICS, random_state=seed).fit(learned)
-            print(
-                f"  markovia, LDA of 10  perplexity {lda.perplexity(held_out):7.1f}, {process_time() - start:6.1f} s"
-            )
+        start = process_time()
+        lda = mk.LDA(TOPICS, random_state=seed).fit(learned)
+        print(
+            f"  markovia, LDA of 10  perplexity {lda.perplexity(held_out):7.1f}, {process_time() - start:6.1f} s"
+        )
         if not quick:
             print(f"  markovia, franchise  {ours(learned, held_out, seed, 'franchise', 200)}", flush=True)
             print(f"  markovia, online     {ours(learned, held_out, seed, 'online', 10)}", flush=True)

@@ -79,7 +79,7 @@ def main():
     if "markovia" in options.peers:
         import markovia as mk
 
-        corpus = mk.Corpus(
+        corpus = mk.topics.Corpus(
             words.reshape(-1), np.arange(len(words) + 1) * LENGTH, [str(w) for w in range(WORDS)]
         )
         given = {

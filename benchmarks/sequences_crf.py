@@ -91,7 +91,7 @@ def timed(task: Any) -> tuple[tuple[float, float], Any]:
 
 
 def ours(inputs: Any, labels: Any, steps: int) -> tuple[dict[str, Any], mk.ChainCRF]:
-    from markovia.learning.conditional_fields.tokens import read_tokens
+    from markovia.data.text.tokens import read_tokens
 
     found: dict[str, Any] = {}
     found["read"], tokens = timed(lambda: read_tokens(inputs, grow=True))

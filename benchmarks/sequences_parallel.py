@@ -45,7 +45,7 @@ def kalman(lengths: list[int], n: int, p: int) -> None:
     A = 0.95 * A / np.abs(np.linalg.eigvals(A)).max()
     C, Q, R = rng.normal(size=(p, n)), B @ B.T / n, D @ D.T + 0.1 * np.eye(p)
     line = mk.LinearStateSpace(A, Q, C, R, np.zeros(n), np.eye(n))
-    plain = mk.NonlinearStateSpace(lambda x: A @ x, lambda x: C @ x, Q, R, np.zeros(n), np.eye(n))
+    plain = mk.series.NonlinearStateSpace(lambda x: A @ x, lambda x: C @ x, Q, R, np.zeros(n), np.eye(n))
     print(f"{jax.devices()[0]}, {n} states, {p} observed\n")
     print(f"{'steps':>9} {'':7} {'parallel':>10} {'scan':>10} {'difference':>11}")
     for steps in lengths:

@@ -65,7 +65,7 @@ def glasso(quick: bool) -> list[str]:
     """Compare the graphical lasso with scikit-learn's."""
     from sklearn.covariance import graphical_lasso
 
-    from markovia.structure.undirected.graphical_lasso import sparse_precision
+    from markovia.structure.undirected.sparse_precision import sparse_precision
 
     sparse_precision(np.array([[1.0, 0.5], [0.5, 1.0]]), 0.1)  # loads the compiled code
     found = ["columns  rho    edges  markovia s  KKT      scikit-learn s  KKT      times  difference"]

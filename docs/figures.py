@@ -4,10 +4,19 @@ Measurements are not repeated here: `benchmarks/exact.py` writes them to `data/e
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+# samplers of pictures run for a second and compile for ten: machine code of the plainest kind is there sooner
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+)
 
 import matplotlib
 
@@ -184,23 +193,29 @@ FIGURES: tuple[Callable[[], Any], ...] = (
 
 
 def draw_all(folder: Path, suffix: str = ".svg") -> list[Path]:
-    """Write every picture into a folder, the tables into the folder "tables" beside it, and return the files."""
+    """Write every picture into a folder, the tables into the folder "tables" beside it, and return the files.
+
+    A process for each core draws: most pictures wait for a sampler, and some for its compiler.
+    """
     import approximate_tables
     import exact_tables
 
     folder.mkdir(parents=True, exist_ok=True)
     written = [*exact_tables.write_all(folder.with_name("tables"))]
     written += approximate_tables.write_all(folder.with_name("tables"))
-    for draw in FIGURES:
-        drawn = draw()
-        drawn = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
-        figure = getattr(drawn, "figure", None) or drawn
-        path = folder / f"{draw.__name__.replace('_', '-')}{suffix}"
-        # the same bytes every time, so that an unchanged picture does not rebuild its page
-        with plt.rc_context({"svg.hashsalt": "markovia"}):
-            figure.savefig(
-                path, facecolor="auto", dpi=150, metadata={"Date": None} if suffix == ".svg" else None
-            )
-        plt.close(figure)
-        written.append(path)
-    return written
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return written + list(pool.map(partial(_draw, folder, suffix), range(len(FIGURES))))
+
+
+def _draw(folder: Path, suffix: str, number: int) -> Path:
+    """Write one picture."""
+    draw = FIGURES[number]
+    drawn = draw()
+    drawn = drawn.flat[0] if isinstance(drawn, np.ndarray) else drawn
+    figure = getattr(drawn, "figure", None) or drawn
+    path = folder / f"{draw.__name__.replace('_', '-')}{suffix}"
+    # the same bytes every time, so that an unchanged picture does not rebuild its page
+    with plt.rc_context({"svg.hashsalt": "markovia"}):
+        figure.savefig(path, facecolor="auto", dpi=150, metadata={"Date": None} if suffix == ".svg" else None)
+    plt.close(figure)
+    return path

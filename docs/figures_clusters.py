@@ -19,7 +19,7 @@ def how_many_clusters() -> Any:
     rows = np.concatenate([wide, *others])
     model = mk.GaussianMixture(n_init=3, random_state=0)
     figure, axes = plt.subplots(1, 3, figsize=(11.0, 3.4), layout="constrained")
-    choices = [mk.choose_components(model, rows, range(1, 7), criterion=c) for c in ("bic", "icl")]
+    choices = [mk.mixtures.choose_components(model, rows, range(1, 7), criterion=c) for c in ("bic", "icl")]
     labels = choices[0].best.predict(rows)
     axes[0].scatter(*rows.T, s=8, c=[COLOURS[label % len(COLOURS)] for label in labels])
     axes[0].set_aspect("equal")
@@ -38,14 +38,14 @@ def hidden_lines() -> Any:
     curve = np.abs(x[:, 0]) + 0.1 * rng.normal(size=400)
     grid = np.linspace(-2.0, 2.0, 200)[:, None]
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.4), layout="constrained")
-    lines = mk.RegressionMixture(2, random_state=0).fit(x, y)
+    lines = mk.mixtures.RegressionMixture(2, random_state=0).fit(x, y)
     axes[0].scatter(
         x[:, 0], y, s=8, c=[COLOURS[k] for k in lines.predict_components(x, y).argmax(axis=1)], alpha=0.6
     )
     for k, line in enumerate(lines.predict_means(grid).T):
         axes[0].plot(grid[:, 0], line, color=COLOURS[k], linewidth=2.0)
     axes[0].set_title("a mixture of regressions")
-    experts = mk.MixtureOfExperts(2, random_state=0).fit(x, curve)
+    experts = mk.mixtures.MixtureOfExperts(2, random_state=0).fit(x, curve)
     axes[1].scatter(
         x[:, 0], curve, s=8, c=[COLOURS[k] for k in experts.predict_components(x).argmax(axis=1)], alpha=0.6
     )

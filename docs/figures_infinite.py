@@ -58,7 +58,7 @@ def topic_tree() -> Any:
         path = [shared, fields[field], kinds[field][kind]]
         levels = rng.choice(3, 60, p=rng.dirichlet([3, 2, 2]))
         pages.append([str(rng.choice(path[level])) for level in levels])
-    return mk.HierarchicalLDA(depth=3, random_state=0).fit(pages).plot_tree(4).figure
+    return mk.topics.HierarchicalLDA(depth=3, random_state=0).fit(pages).plot_tree(4).figure
 
 
 def infinite_chain() -> Any:
@@ -66,7 +66,7 @@ def infinite_chain() -> Any:
     rng = np.random.default_rng(0)
     states = np.repeat([0, 1, 2, 1, 0, 2], 40)
     x = rng.normal(np.array([-4.0, 0.0, 4.0])[states], 1.0)
-    model = mk.InfiniteHMM("gaussian", sticky=True, max_iter=200, random_state=0).fit(x)
+    model = mk.series.InfiniteHMM("gaussian", sticky=True, max_iter=200, random_state=0).fit(x)
     figure, (left, right) = plt.subplots(1, 2, figsize=(7, 2.8), layout="constrained", width_ratios=(1.5, 1))
     found = model.predict(x)
     for k, colour in zip(range(model.n_states_), (style.BAR, "#c0392b", style.INK), strict=False):

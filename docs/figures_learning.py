@@ -24,7 +24,10 @@ def calibration() -> Any:
     """Show naive Bayes and logistic regression where one measurement is written down three times."""
     figure, axes = plt.subplots(1, 2, figsize=(8.6, 4.4), layout="constrained")
     rows, sick = _visits(4000, seed=1)
-    models = {"naive Bayes": mk.GaussianNaiveBayes(), "logistic regression": mk.LogisticRegression()}
+    models = {
+        "naive Bayes": mk.classifiers.GaussianNaiveBayes(),
+        "logistic regression": mk.regression.LogisticRegression(),
+    }
     for ax, (name, model) in zip(axes, models.items(), strict=True):
         found = mk.learning.calibration(sick, model.fit(*_visits(2000, seed=0)).predict_proba(rows))
         found.plot(ax=ax, title=f"{name}: calibration error {found.expected_calibration_error:.3f}")
@@ -66,7 +69,7 @@ def state_choice() -> Any:
     )  # fmt: skip
     data = levels.sample(60, 6, seed=0)[0]
     template = mk.HMM(emission="gaussian", n_init=3)
-    return mk.choose_states(template, data, range(1, 6), seed=0).plot()
+    return mk.series.choose_states(template, data, range(1, 6), seed=0).plot()
 
 
 def _visits(n: int, seed: int) -> tuple[Array, NDArray[np.str_]]:

@@ -56,7 +56,7 @@ def dynamic_network() -> Any:
 
 def hidden_regimes() -> Any:
     """Show a series of two regimes, and what an HMM and a model with explicit durations believe about them."""
-    truth = mk.HiddenSemiMarkov(
+    truth = mk.series.HiddenSemiMarkov(
         2,
         emission="gaussian",
         start=[1, 0],
@@ -75,7 +75,7 @@ def hidden_regimes() -> Any:
     models = (
         (mk.HMM(2, emission="gaussian", random_state=0), FIRST, "HMM"),
         (
-            mk.HiddenSemiMarkov(2, emission="gaussian", max_duration=80, random_state=0),
+            mk.series.HiddenSemiMarkov(2, emission="gaussian", max_duration=80, random_state=0),
             SECOND,
             "HiddenSemiMarkov",
         ),

@@ -69,7 +69,7 @@ def _sales() -> tuple[Any, Any]:
     season = 8 * np.sin(2 * np.pi * t / 12) + 4 * np.cos(4 * np.pi * t / 12)
     sales = 100 + np.cumsum(0.4 + rng.normal(0, 0.8, 120)) + season + rng.normal(0, 1.5, 120)
     sales[[40, 41]] = np.nan
-    return sales, mk.StructuralSeries("local linear trend", seasonal=12).fit(sales)
+    return sales, mk.series.StructuralSeries("local linear trend", seasonal=12).fit(sales)
 
 
 def series_parts() -> Any:

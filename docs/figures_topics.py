@@ -47,7 +47,7 @@ def topics_over_time() -> Any:
         )
         share = rng.beta(2 + 3 * t, 4 - 2 * t)
         articles += texts([[1 - share, share]], topics, rng, 50)
-    model = mk.DynamicTopics(2, random_state=0).fit(articles, years)
+    model = mk.topics.DynamicTopics(2, random_state=0).fit(articles, years)
     machines = int(model.word_path("computer").mean().argmax())
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
     model.plot_words(machines, 5, ax=axes[0], title="words of the topic of computing")

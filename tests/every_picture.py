@@ -12,10 +12,10 @@ import numpy as np
 import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.collapsed.partition_posterior import PartitionPosterior
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.draw_stats import DrawStats
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 from markovia.inference.result import Info
-from markovia.models.graphical.calibration import Calibration
+from markovia.models.graphical.calibration import EngineCalibration
 
 PICTURES: dict[str, Callable[[], Any]] = {}
 P = mk.plotting
@@ -251,7 +251,7 @@ def plot_convergence__bound() -> Any:
 @picture
 def plot_ranks() -> Any:
     ranks = {name: np.random.default_rng(0).integers(0, 101, 200) for name in ("mu", "tau")}
-    return Calibration(ranks, 100, "nuts").plot()
+    return EngineCalibration(ranks, 100, "nuts").plot()
 
 
 @picture
@@ -349,7 +349,7 @@ def plot_clusters() -> Any:
 
 @cache
 def choice() -> Any:
-    return mk.choose_components(mk.GaussianMixture(random_state=0), cloud(), range(1, 5))
+    return mk.mixtures.choose_components(mk.GaussianMixture(random_state=0), cloud(), range(1, 5))
 
 
 @picture
@@ -418,7 +418,7 @@ def plot_documents() -> Any:
 
 @cache
 def tree() -> Any:
-    return mk.HierarchicalLDA(depth=2, max_iter=20, random_state=0).fit(TEXTS)
+    return mk.topics.HierarchicalLDA(depth=2, max_iter=20, random_state=0).fit(TEXTS)
 
 
 @picture
@@ -429,7 +429,7 @@ def plot_topic_tree() -> Any:
 @cache
 def over_time() -> Any:
     years = np.repeat([2000, 2001, 2002], 6)
-    return mk.DynamicTopics(2, tol=0.1, random_state=0).fit(TEXTS, years), years
+    return mk.topics.DynamicTopics(2, tol=0.1, random_state=0).fit(TEXTS, years), years
 
 
 @picture

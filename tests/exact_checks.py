@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import markovia as mk
-from markovia.inference.densities.program.density_engine import DensityEngine
+from markovia.inference.densities.draws.density_engine import DensityEngine
 from markovia.inference.engine import engine_names, get_engine
 from model_strategies import log_marginal, log_sum, log_weights
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.runtime.progress import progress_bar
-from markovia.studio.jobs.worker import Report
+from markovia.studio.jobs.worker import JobReport
 
 
-def count(report: Report, folder: Path, to: int, pause: float = 0.0) -> dict[str, Any]:
+def count(report: JobReport, folder: Path, to: int, pause: float = 0.0) -> dict[str, Any]:
     """Count, with a progress bar as library code has it."""
     with progress_bar(None, to, unit="step") as advance:
         for i in range(to):
@@ -21,12 +21,12 @@ def count(report: Report, folder: Path, to: int, pause: float = 0.0) -> dict[str
     return {"counted": to, "process": os.getpid()}
 
 
-def write_file(report: Report, folder: Path, text: str) -> None:
+def write_file(report: JobReport, folder: Path, text: str) -> None:
     """Leave a file."""
     (folder / "answers.csv").write_text(text, encoding="utf-8")
 
 
-def fail(report: Report, folder: Path, how: str) -> None:
+def fail(report: JobReport, folder: Path, how: str) -> None:
     """End in some bad way."""
     if how == "sentence":
         raise InvalidArgument("the level is between 0 and 1, not 3")
@@ -37,14 +37,14 @@ def fail(report: Report, folder: Path, how: str) -> None:
     raise ZeroDivisionError("a bug")
 
 
-def warn(report: Report, folder: Path) -> None:
+def warn(report: JobReport, folder: Path) -> None:
     """Warn twice of the same, and of something that is not markovia's."""
     for _ in range(2):
         warnings.warn("it did not settle", ConvergenceWarning, stacklevel=1)
     warnings.warn("from elsewhere", UserWarning, stacklevel=1)
 
 
-def show(report: Report, folder: Path) -> str:
+def show(report: JobReport, folder: Path) -> str:
     """Show a part of the result, then wait to be ended."""
     report.show({"draws": [1, 2]})
     time.sleep(60)

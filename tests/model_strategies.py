@@ -4,6 +4,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+from hypothesis import settings
 from hypothesis import strategies as st
 
 import markovia as mk
@@ -283,3 +284,8 @@ def _structured(rng, cards, parents, card):
         form = mk.local.NoisyMax({q: rows.tolist() for q, rows in effects.items()})
         return form, np.diff(at_most, axis=-1, prepend=0.0)
     return None, None
+
+
+def tries(n: int) -> range:
+    """Return the seeds of n random models; `make test` tries the first quarter of them, and ten at least."""
+    return range(n if settings.get_current_profile_name() == "explore" else max(min(n, 10), n // 4))

@@ -79,7 +79,7 @@ def opened(
         accept_downloads=True,
     )
     page = window.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(60_000)  # so that a test that hangs ends
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(address)

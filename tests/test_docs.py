@@ -33,6 +33,7 @@ SAMPLED = {
     "clustering_with_uncertainty.md", "how_many_clusters.md", "infinite_topics.md", "latent_features.md",
     "learning_undirected_models.md", "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md",
     "structure_from_big_data.md", "topic_relatives.md", "tracking_a_target.md", "undirected_structure.md",
+    "worked_bayesian_models.md",
 }  # fmt: skip
 """Pages that compile, sample or learn for five seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}

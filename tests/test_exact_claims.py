@@ -99,10 +99,10 @@ SAMPLED = {
         mk.Mixture("gaussian", 6, method="collapsed-gibbs", max_iter=60, random_state=s).fit(BLOBS).posterior_.n_clusters()
     ),
     "states of an infinite HMM": lambda s: (
-        mk.InfiniteHMM("gaussian", max_iter=40, random_state=s).fit(SERIES).n_states_posterior()
+        mk.series.InfiniteHMM("gaussian", max_iter=40, random_state=s).fit(SERIES).n_states_posterior()
     ),
     "states of an infinite HMM as groups": lambda s: (
-        mk.InfiniteHMM("gaussian", max_iter=40, random_state=s).fit(SERIES).partition_posterior().n_clusters()
+        mk.series.InfiniteHMM("gaussian", max_iter=40, random_state=s).fit(SERIES).partition_posterior().n_clusters()
     ),
     "parameters of an HMM": lambda s: (
         mk.HMM(2, emission="gaussian").posterior([SERIES[:, None]], draws=20, warmup=5, chains=2, seed=s)
@@ -281,7 +281,7 @@ def test_what_claims_to_be_exact_agrees_with_another_road(name):
 
 def test_a_factorial_chain_is_exact_by_its_joint_states_alone():
     rows = [0.1, 1.2, 4.4, 0.3]
-    joint, field = (mk.FactorialHMM([2, 2], method=m, **loads) for m in ("exact", "mean-field"))
+    joint, field = (mk.series.FactorialHMM([2, 2], method=m, **loads) for m in ("exact", "mean-field"))
     exact, bound = joint.explain(rows), field.explain(rows)
     assert exact.exact
     assert not bound.exact
@@ -324,11 +324,12 @@ CLAIMS = {
     "local_search/map_search.py": "the junction tree answered",
     "map_bounds/certified.py": "impossible evidence",
     "message_passing/join_graph.py": "the junction tree answered",
-    "differentiable/density_engine.py": "all numbers are summed out",
+    "draws/density_engine.py": "all numbers are summed out",
     "gaussian/evidence_rows.py": "strong elimination, an exact engine",
-    "processes/dynamic_stream.py": "the interface algorithm",
-    "processes/dynamic_inference.py": "the interface algorithm",
-    "processes/dynamic_gaussian.py": "the Kalman filter",
+    "gaussian/mixture_questions.py": "strong elimination, an exact engine",
+    "dynamic/dynamic_stream.py": "the interface algorithm",
+    "dynamic/dynamic_inference.py": "the interface algorithm",
+    "dynamic/dynamic_gaussian.py": "the Kalman filter",
     "temporal/factorial_hmm.py": "forward-backward over joint states",
     "graphical/question_verbs.py": "derivatives by bucket elimination; Gaussian elimination",
     "documents/answers.py": "nothing was asked",

@@ -51,7 +51,7 @@ note("fit", [fitted.fit_.method, fitted.fit_.converged], [fitted.query("lung", g
 rng = np.random.default_rng(0)
 x = [rng.normal(size=(6, 3)) for _ in range(5)]
 y = [(s[:, 0] > 0).astype(int) for s in x]
-crf = mk.CRF(random_state=0).fit(x, y)
+crf = mk.crf.CRF(random_state=0).fit(x, y)
 note("crf", [p.tolist() for p in crf.predict(x)], np.concatenate(crf.predict_proba(x)))
 print(json.dumps(seen))
 """
@@ -83,6 +83,7 @@ def test_a_first_run_gets_the_same_engines_and_numbers_as_a_second(empty):
     assert first["map of a grid in three seconds"][0][1] < 1.0
 
 
+@pytest.mark.slow
 def test_the_readme_is_true_with_an_empty_cache(tmp_path):
     run(str(PROJECT / "README.md"), tmp_path, "-m", "doctest")
 

@@ -56,6 +56,6 @@ from markovia.inference.weighted_draws.forward_sampling import ForwardSampling a
 from markovia.inference.weighted_draws.importance_sampling import ImportanceSampling as ImportanceSampling
 from markovia.inference.weighted_draws.likelihood_weighting import LikelihoodWeighting as LikelihoodWeighting
 from markovia.inference.weighted_draws.rejection_sampling import RejectionSampling as RejectionSampling
-from markovia.inference.weighted_draws.resampling import (
+from markovia.inference.weighted_draws.sampling_importance_resampling import (
     SamplingImportanceResampling as SamplingImportanceResampling,
 )

@@ -1,8 +1,8 @@
 """The names that `markovia.results` hands out, each with its home."""
 
 from markovia.inference.densities.closed_forms.closed_posterior import ClosedPosterior as ClosedPosterior
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior as DrawnPosterior
-from markovia.inference.densities.program.predictive_scores import (
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior as DrawnPosterior
+from markovia.inference.densities.draws.predictive_scores import (
     PredictiveScore as PredictiveScore,
     compare as compare,
 )

@@ -96,7 +96,11 @@ def test_a_verb_answers_rows_of_any_form_as_it_answers_pandas(verb, backend, tmp
 
 @pytest.mark.parametrize(
     "backend",
-    [b for b in BACKENDS if "list" not in b.__name__ and "struct" not in b.__name__],
+    [
+        pytest.param(b, marks=[pytest.mark.slow] * (b.__name__ == "as_dask"))
+        for b in BACKENDS
+        if "list" not in b.__name__ and "struct" not in b.__name__
+    ],
     ids=lambda b: b.__name__,
 )
 def test_measures_of_association_take_rows_of_any_form(backend, tmp_path):

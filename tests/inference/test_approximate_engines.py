@@ -9,14 +9,14 @@ import pickle
 import warnings
 from dataclasses import fields, replace
 from itertools import pairwise
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
 
 import markovia as mk
 from markovia.inference.approximate import QUESTIONS
-from markovia.inference.densities.program.density_engine import DensityEngine
+from markovia.inference.densities.draws.density_engine import DensityEngine
 from markovia.inference.engine import engine_names, get_engine
 from model_strategies import KINDS, Case, log_marginal, log_sum, log_weights, random_case, random_findings
 
@@ -435,9 +435,9 @@ def test_a_short_time_limit_is_kept_more_or_less(name):
     else:
         ask = lambda: grid.map(engine=name, time_limit=0.05)  # noqa: E731
     answer(name, ask)  # loads what is compiled
-    start = perf_counter()
+    start = process_time()
     found = answer(name, ask)
-    assert perf_counter() - start < 2.0
+    assert process_time() - start < 2.0
     if found is not None:
         check_info(found.info, name)
 

@@ -338,7 +338,7 @@ def named(refusal):
 
 def draws_by_jax(case, name):
     """Say whether a pair needs a program to be compiled, which takes seconds."""
-    kinds = model_of(case)._continuous().problem_of(model_of(case), CASES[case].given).kinds
+    kinds = model_of(case)._problem(CASES[case].given).kinds
     treated = getattr(get_engine(name), "kinds", TABLES)
     if kinds <= CLOSED and name in ("auto", "gaussian"):
         return False

@@ -146,9 +146,9 @@ def test_a_table_with_many_entries_loads_in_seconds(form: str, states: int) -> N
     structure = {"a": [], "b": ["a"], "c": ["a", "b"]}
     bn = mk.BayesianNetwork(structure, states=dict.fromkeys(structure, states), tables="random", seed=0)
     text = write(bn)
-    start = time.perf_counter()
+    start = time.process_time()
     again = read(text)
-    assert time.perf_counter() - start < 20.0
+    assert time.process_time() - start < 20.0
     np.testing.assert_array_equal(again["c"].values, bn["c"].values)
 
 
@@ -355,9 +355,9 @@ TORTURE = {
 @pytest.mark.parametrize("form", ALL_FORMATS)
 def test_deep_nesting_absurd_sizes_and_entities_end_quickly(form: str) -> None:
     for text in TORTURE[form]:
-        start = time.perf_counter()
+        start = time.process_time()
         assert_parses_or_complains(ALL_FORMATS[form][0], text)
-        assert time.perf_counter() - start < 10.0
+        assert time.process_time() - start < 10.0
 
 
 @pytest.mark.parametrize("size", [50_000, pytest.param(20_000_000, marks=pytest.mark.slow)])
@@ -376,14 +376,14 @@ def test_a_hundred_megabytes_of_nonsense_are_refused_in_time_and_space(form: str
     read = ALL_FORMATS[form][0]
     for filler in ("x", '"', "a b;", "<a>", "/*"):
         text = head + filler * (100_000_000 // len(filler))
-        start = time.perf_counter()
+        start = time.process_time()
         tracemalloc.start()
         try:
             assert_parses_or_complains(read, text)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert time.perf_counter() - start < 120.0
+        assert time.process_time() - start < 120.0
         assert peak < 1_500_000_000
 
 

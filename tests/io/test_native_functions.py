@@ -6,8 +6,8 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import ParseError, UnsupportedModel
-from markovia.inference.densities.program.function_digest import described
 from markovia.io.native.native_functions import _written
+from markovia.runtime.function_descriptions import described
 
 
 def around(mu, tau):

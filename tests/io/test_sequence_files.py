@@ -66,7 +66,7 @@ Y = np.sin(np.arange(40.0)) + 0.1 * np.arange(40.0)
         mk.LinearStateSpace(1, 0.5, 1, 1, learn=["transition_cov"], method="gradient"),
         mk.LinearStateSpace([[1, 1], [0, 1]], np.eye(2), [[1, 0]], 1, [1, 2], np.diag([np.inf, 2.0]), max_iter=1),
         mk.LinearStateSpace(1, np.linspace(0.1, 2, 42)[:, None, None], 1, 1, form="square-root", learn=[], max_iter=1),
-        mk.StructuralSeries("local linear trend", cycle=True, cycle_bounds=(3.0, 12.0), max_iter=3),
+        mk.series.StructuralSeries("local linear trend", cycle=True, cycle_bounds=(3.0, 12.0), max_iter=3),
         mk.ARIMA((1, 1, 1), constant=True, max_iter=3),
     ],
 )  # fmt: skip
@@ -92,7 +92,7 @@ def test_a_state_space_model_is_the_same_after_a_file(model, fitted, tmp_path):
 
 def test_factors_and_inputs_survive_a_file(tmp_path):
     rng = np.random.default_rng(0)
-    model = mk.DynamicFactor(2, max_iter=2).fit(rng.normal(size=(30, 2)))
+    model = mk.series.DynamicFactor(2, max_iter=2).fit(rng.normal(size=(30, 2)))
     model.save(tmp_path / "f.json")
     assert mk.load(tmp_path / "f.json").params_ == model.params_
     driven = mk.LinearStateSpace(1, 1, 1, 1, observation_input=[[2.0]])

@@ -17,8 +17,8 @@ Y = [["B-N", "I-N", "O"], ["B-N", "I-N"]]
         (mk.ChainCRF(), [np.eye(3), np.ones((2, 3))], [[0, 1, 1], [1, 0]]),
         (mk.MEMM(), X, Y),
         (mk.MEMM(l1=0.1), X, Y),
-        (mk.SegmentCRF(max_length=3), X, Y),
-        (mk.SegmentCRF(l1=0.1, C=np.inf), [np.eye(3), np.ones((2, 3))], [[("a", 2), ("a", 1)], [("b", 2)]]),
+        (mk.crf.SegmentCRF(max_length=3), X, Y),
+        (mk.crf.SegmentCRF(l1=0.1, C=np.inf), [np.eye(3), np.ones((2, 3))], [[("a", 2), ("a", 1)], [("b", 2)]]),
         (mk.MEMM(per_label=True, C=3.0), [np.eye(3), np.ones((2, 3))], [[False, True, True], [True, False]]),
     ],
 )  # fmt: skip

@@ -28,6 +28,9 @@ def sources_by_syntax(module):
         for node in ast.walk(ast.parse(compiled_code._source(name).decode())):
             if isinstance(node, ast.ImportFrom):
                 waiting += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        waiting += [
+            m for m in MODULES if m.endswith("_records") and m.rpartition(".")[0] == name.rpartition(".")[0]
+        ]
     return seen
 
 
@@ -51,6 +54,14 @@ def test_a_change_in_an_imported_kernel_makes_compiled_code_stale_and_no_other_d
             lambda m, changed=changed: texts[m] + b"#" if m == changed else texts.get(m),
         )
         assert (compiled_code.digest.__wrapped__(module) != before) == stale, changed
+
+
+def test_a_change_of_a_record_makes_the_kernels_that_take_it_stale(monkeypatch):
+    module, texts = "markovia.kernels.sequences.kalman", {m: compiled_code._source(m) for m in MODULES}
+    before = compiled_code.digest(module)
+    changed = "markovia.kernels.sequences.kalman_records"
+    monkeypatch.setattr(compiled_code, "_source", lambda m: texts[m] + b"#" if m == changed else texts.get(m))
+    assert compiled_code.digest.__wrapped__(module) != before
 
 
 def test_kernels_of_every_room_say_what_they_are():

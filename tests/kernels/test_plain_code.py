@@ -63,7 +63,7 @@ def test_a_small_conditional_field_needs_no_compiler(tmp_path):
         "import sys, numpy as np, markovia as mk\n"
         "rng = np.random.default_rng(0)\n"
         "x = [rng.normal(size=(4, 2)) for _ in range(5)]; y = [(s[:, 0] > 0).astype(int) for s in x]\n"
-        "assert len(mk.CRF().fit(x, y).predict(x)) == 5\n"
+        "assert len(mk.crf.CRF().fit(x, y).predict(x)) == 5\n"
         "print('numba' in sys.modules)\n"
     )
     done = subprocess.run(
@@ -82,3 +82,46 @@ def test_plain_code_divides_by_zero_quietly():
         np.zeros(0), np.zeros((1, 2)), np.zeros((0, 2, 2)), log_mass,
     )  # fmt: skip
     assert np.isnan(log_mass[0])
+
+
+def test_a_run_that_is_told_its_length_is_compiled_from_its_first_sweep(monkeypatch):
+    asked = []
+    monkeypatch.setattr(plain_code, "_spent", defaultdict(float))
+    monkeypatch.setattr(plain_code, "worth_loading", lambda home, plain, *_: asked.append(plain))
+    home = FIELDS + "crf_forest:node_scores"
+    plain_code.either(home, 1e3)
+    with plain_code.repeated(500):
+        plain_code.either(home, 1e3)
+    plain_code.either(home, 1e3)
+    assert asked == pytest.approx([1e3 * plain_code.STEP, 5e5 * plain_code.STEP, 1e3 * plain_code.STEP])
+
+
+@pytest.mark.parametrize("question", ["map", "starts", "symmetry", "order"])
+def test_set_up_work_in_plain_code_says_what_compiled_code_says(question, monkeypatch):
+    import markovia as mk
+    from markovia.inference.flat_graphs.flat_graph import flat_graph
+    from markovia.inference.flat_graphs.symmetry import _coloured, _refined
+    from markovia.inference.markov_chains import chain_starts
+    from markovia.inference.markov_chains.chain_runs import graph_arrays
+    from markovia.inference.message_passing.join_graph import elimination_order
+
+    model = mk.generators.ising_grid(4, 5, coupling=0.3, field="random", seed=2)
+    graph = flat_graph(model._problem(None))
+
+    def answer():
+        if question == "map":
+            best = model.copy().map(engine="max-product")
+            return [best.log_weight, *best.values()]
+        if question == "starts":
+            rng = np.arange(1, 5, dtype=np.uint64)
+            return [chain_starts._search(graph_arrays(graph), rng, flat).tolist() for flat in (False, True)]
+        if question == "symmetry":
+            return _refined(graph, _coloured(graph.values), _coloured(graph.unary)).tolist()
+        order, total = elimination_order(graph)
+        return [order.tolist(), total]
+
+    found = []
+    for compiled in (False, True):
+        monkeypatch.setattr(plain_code, "worth_loading", lambda *_, compiled=compiled: compiled)
+        found.append(answer())
+    assert found[0] == found[1]

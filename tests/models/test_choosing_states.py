@@ -19,7 +19,7 @@ DATA = mk.HMM(3, emission="gaussian", **TRUE).sample(50, 10, seed=0)[0]
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 def test_every_criterion_finds_the_number_and_its_numbers_are_those_of_fits(criterion):
     hmm = mk.HMM(emission="gaussian", n_init=2, random_state=0)
-    found = mk.choose_states(hmm, DATA, [1, 2, 3], criterion=criterion, seed=1, folds=3)
+    found = mk.series.choose_states(hmm, DATA, [1, 2, 3], criterion=criterion, seed=1, folds=3)
     assert found.n_states == 3
     assert found.best.n_states == 3
     assert list(found.to_pandas().columns) == ["n_states", criterion]
@@ -49,7 +49,7 @@ def test_states_are_matched_whatever_they_are_called():
         transition=np.array(TRUE["transition"])[np.ix_(order, order)],
         emission_params={name: np.array(v)[order] for name, v in TRUE["emission_params"].items()},
     )
-    found = mk.compare_states(one, two, DATA)
+    found = mk.series.compare_states(one, two, DATA)
     assert order[found.order].tolist() == [0, 1, 2]
     assert found.agreement == 1.0
     assert found.transition == pytest.approx(0.0, abs=1e-12)
@@ -59,15 +59,15 @@ def test_states_are_matched_whatever_they_are_called():
 def test_bad_requests_are_refused():
     hmm = mk.HMM(emission="gaussian")
     with pytest.raises(InvalidArgument, match="at least one number"):
-        mk.choose_states(hmm, DATA, [])
+        mk.series.choose_states(hmm, DATA, [])
     with pytest.raises(InvalidArgument, match="criterion="):
-        mk.choose_states(hmm, DATA, [1], criterion="bis")
+        mk.series.choose_states(hmm, DATA, [1], criterion="bis")
     with pytest.raises(InvalidArgument, match="5 sequences or more, and there are 1"):
-        mk.choose_states(hmm, DATA[0], [1], criterion="cross-validation")
+        mk.series.choose_states(hmm, DATA[0], [1], criterion="cross-validation")
     with pytest.raises(InvalidArgument, match="numbers= is a whole number"):
-        mk.choose_states(hmm, DATA, [0])
+        mk.series.choose_states(hmm, DATA, [0])
     with pytest.raises(InvalidArgument, match="1 and 3"):
-        mk.compare_states(mk.HMM(1), mk.HMM(3), DATA)
+        mk.series.compare_states(mk.HMM(1), mk.HMM(3), DATA)
 
 
 def test_predictions_have_the_shapes_of_hmmlearn():

@@ -16,7 +16,6 @@ from matplotlib.text import Text
 
 import markovia as mk
 from every_picture import PICTURES
-from markovia.runtime import ports
 
 INLINE = {"plot_sensitivity", "plot_effect_report"}
 """Pictures with contours, whose numbers lie on their lines."""
@@ -114,8 +113,16 @@ def spilt(figure):
     return max(-box.x0, -box.y0, box.x1 - wide, box.y1 - high)
 
 
-@pytest.mark.parametrize("paper", ["light", "dark"])
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize(
+    ("name", "paper"),
+    [
+        *((name, "light") for name in PICTURES),
+        *(
+            pytest.param(name, "dark", marks=[pytest.mark.slow] * (k % 4 > 0))
+            for k, name in enumerate(PICTURES)
+        ),
+    ],
+)
 def test_a_picture_is_complete_and_legible(name, paper):
     with mk.plotting.theme(paper):
         drawn = axes_of(PICTURES[name]())
@@ -138,12 +145,6 @@ def test_a_picture_is_complete_and_legible(name, paper):
 def test_every_public_picture_is_in_the_register():
     named = {name.partition("__")[0] for name in PICTURES}
     assert named == {name for name in mk.plotting.__all__ if name.startswith("plot_")}
-
-
-def test_every_plot_method_draws_with_a_public_function():
-    behind = {target for port, target in ports._targets.items() if port.startswith("plot-")}
-    assert behind
-    assert all(target.removeprefix("markovia.plotting:") in mk.plotting.__all__ for target in behind)
 
 
 @pytest.mark.parametrize("name", ["plot_model__posteriors", "plot_table", "plot_hidden_states"])

@@ -13,12 +13,12 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import to_rgb
 
 import markovia as mk
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.draw_stats import DrawStats
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 from markovia.inference.markov_chains.diagnostics import autocorrelation
 from markovia.inference.result import Info
 from markovia.learning.prediction.calibration_measures import calibration
-from markovia.models.graphical.calibration import Calibration
+from markovia.models.graphical.calibration import EngineCalibration
 from markovia.plotting import comparison_plot, edge_confidence_plot
 from markovia.plotting.choosing_components import plot_component_choice
 from markovia.structure.confidence.model_averaging import EdgeConfidence
@@ -240,7 +240,7 @@ def test_courses_of_several_computations_are_all_drawn_under_their_names():
 def test_ranks_are_counted_in_bins_under_their_names_with_the_band_of_even_bars():
     rng = np.random.default_rng(0)
     ranks = {"tau": rng.integers(0, 100, 240), "mu": np.minimum(rng.integers(0, 140, 240), 99)}
-    axes = Calibration(ranks, 99, "nuts").plot(bins=10)
+    axes = EngineCalibration(ranks, 99, "nuts").plot(bins=10)
     for ax, name in zip(axes.flat, ("tau", "mu"), strict=False):
         assert ax.get_title() == name
         heights = [b.get_height() for b in ax.patches if b.get_width() == pytest.approx(10.0)]

@@ -1,10 +1,12 @@
 """Options that engines declare: every bad value is refused in one sentence that names the option."""
 
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from types import SimpleNamespace
+from typing import Literal
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 import markovia as mk
 from markovia.inference.engine import engine_names, get_engine
@@ -12,13 +14,15 @@ from markovia.runtime.checks import (
     SECONDS,
     Choice,
     Flag,
-    Interval,
     Kind,
     NameLists,
+    NumberRange,
     Seeding,
     Whole,
     check,
+    check_options,
     declared,
+    numbers,
 )
 
 READ_BY_THE_ENGINE = {
@@ -43,7 +47,7 @@ def bad_values(constraint):
             yield from (constraint.least - 1, constraint.least + 0.5, str(constraint.least), True, np.nan)
             if constraint.most is not None:
                 yield constraint.most + 1
-        case Interval():
+        case NumberRange():
             yield from ("1", True, np.nan)
             if constraint.low > -np.inf:
                 yield constraint.low if constraint.open in ("low", "both") else constraint.low - 1e-9
@@ -107,14 +111,73 @@ def test_a_sentence_says_what_would_be_right():
         ("c", Choice(("a",), "a mapping", (dict,)), "x= is 'a' or a mapping, not 'c'"),
         (1, Flag(none=True), "x= is True, False or None, not 1"),
         (0, SECONDS, "x= is a positive number of seconds or None, not 0"),
-        (2.0, Interval(0.0, 1.0), "x= is a number between 0 and 1, not 2.0"),
+        (2.0, NumberRange(0.0, 1.0), "x= is a number between 0 and 1, not 2.0"),
     ):
         with pytest.raises(mk.errors.InvalidArgument) as caught:
             check("x", value, constraint)
         assert str(caught.value) == sentence
 
 
+ESTIMATORS = [
+    *(getattr(mk.classifiers, name)() for name in (
+        "GaussianNaiveBayes", "BernoulliNaiveBayes", "CategoricalNaiveBayes", "NaiveBayes", "TreeAugmentedNaiveBayes",
+        "BayesianNetworkClassifier", "LabelPropagation",
+    )),
+    *(getattr(mk.crf, name)() for name in ("CRF", "GridCRF", "ChainCRF", "MEMM", "SegmentCRF")),
+    mk.crf.FeatureCRF({"a": 2}, []),
+    mk.crf.NeuralCRF(lambda params, x: x),
+    mk.regression.GLM("poisson"),
+    mk.regression.LinearRegression(),
+    mk.Discretizer(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
+def test_an_estimator_is_a_dataclass_whose_bad_settings_fit_refuses_by_name(estimator):
+    settings = estimator.get_params(deep=False)
+    assert set(settings) == {f.name for f in fields(estimator) if f.init}
+    assert clone(estimator).get_params(deep=False).keys() == settings.keys()
+    options = [o for o in declared(type(estimator)) if o.name in settings]
+    assert options
+    for option in options:
+        for bad in bad_values(option.constraint):
+            wrong = clone(estimator).set_params(**{option.name: bad})
+            with pytest.raises(mk.errors.InvalidArgument, match=f"^{option.name}= is .*, not "):
+                wrong.fit([[0.0], [1.0]], [0, 1])
+
+
+def test_choices_may_be_whole_numbers_or_none_and_the_nearest_is_named():
+    @dataclass
+    class Settings:
+        q: Literal[1, 2] = 1
+        by: Literal["family", "row"] | None = None
+
+    check_options(Settings(np.int64(2), "row"))
+    for q, by, sentence in (
+        (True, None, "q= is 1 or 2, not True"),
+        (3, None, "q= is 1 or 2, not 3"),
+        (1, "rows", "by= is 'family', 'row' or None, not 'rows' (did you mean 'row'?)"),
+    ):
+        with pytest.raises(mk.errors.InvalidArgument) as caught:
+            check_options(Settings(q, by))
+        assert str(caught.value) == sentence
+
+
+def test_numbers_are_a_new_array_or_a_sentence_that_shows_only_the_beginning():
+    given = np.array([1.0, 2.0])
+    found = numbers(given, "weights are numbers")
+    found[0] = 5.0
+    assert given[0] == 1.0
+    assert np.isnan(numbers([1, None], "weights are numbers")[1])
+    for wrong in ("text", [[1, 2], [3]], [10**400]):
+        with pytest.raises(mk.errors.InvalidTable, match=r"^weights are numbers, not "):
+            numbers(wrong, "weights are numbers", mk.errors.InvalidTable)
+    with pytest.raises(mk.errors.InvalidArgument) as caught:
+        numbers(["a"] * 1000, "weights are numbers")
+    assert len(str(caught.value)) < 150
+
+
 def test_whole_numbers_and_numbers_of_numpy_are_welcome():
     check("x", np.int64(3), Whole(1))
-    check("x", np.float32(0.5), Interval(0.0, 1.0, open="both"))
+    check("x", np.float32(0.5), NumberRange(0.0, 1.0, open="both"))
     check("x", np.True_, Flag())

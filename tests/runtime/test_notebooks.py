@@ -16,15 +16,15 @@ from markovia.factors.local_models.local_model import Recipe
 from markovia.runtime.shown import FOLDED, html_table, html_text
 
 DOORS = (
-    mk, mk.results, mk.causal, mk.learning, mk.graphs,
-    mk.exponential, mk.processes, mk.variational, mk.monte_carlo, mk.local, mk.priors,
+    mk, mk.series, mk.crf, mk.topics, mk.mixtures, mk.classifiers, mk.regression, mk.results, mk.causal, mk.learning,
+    mk.graphs, mk.exponential, mk.processes, mk.variational, mk.monte_carlo, mk.local, mk.priors,
 )  # fmt: skip
 NO_RESULTS = {
     # what models are built of and asked with
     "ConditionalFeature", "Feature", "Flat", "GaussianFactor", "Input", "Interval", "Jeffrey", "Knowledge", "LinearGaussian",
     "Mark", "Not", "Problem", "Soft", "Variable",
     # settings, and those who are asked
-    "ContrastiveDivergence", "EM", "GraphOracle", "StatementOracle", "Triangulation",
+    "ContrastiveDivergence", "EM", "Training", "GraphOracle", "StatementOracle", "Triangulation",
     # parameters of one form of node, and the form of a form
     "NoisyParameters", "LocalModel",
     # priors of nodes that are no tables
@@ -102,7 +102,7 @@ def ours():
     )
     yield from (
         mk.LDA(2, max_iter=5, random_state=0).fit([[*NAMES, *STATES]] * 3),
-        mk.NaiveBayes(class_prior=NAMES),
+        mk.classifiers.NaiveBayes(class_prior=NAMES),
     )
     yield from (mk.HMM(2), mk.GaussianMixture(3, random_state=0).fit(np.arange(12.0)[:, None]))
     yield from (

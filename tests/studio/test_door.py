@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import threading
-import time
 
 import pytest
 from starlette.testclient import TestClient
@@ -198,10 +197,10 @@ def test_slow_clients_are_let_go_and_block_nobody(app, monkeypatch):
     thread.start()
     try:
         head = f"POST /api/models HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n"
-        silent = socket.create_connection(("127.0.0.1", port), timeout=20)
-        slow = socket.create_connection(("127.0.0.1", port), timeout=20)
+        silent = socket.create_connection(("127.0.0.1", port), timeout=120)
+        slow = socket.create_connection(("127.0.0.1", port), timeout=120)
         slow.sendall(f"{head}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{{".encode())
-        lively = socket.create_connection(("127.0.0.1", port), timeout=20)
+        lively = socket.create_connection(("127.0.0.1", port), timeout=120)
         lively.sendall(
             f"GET /api/health HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
         )
@@ -233,12 +232,10 @@ def test_a_long_question_blocks_nobody_else(client, monkeypatch):
     )
     waiting.start()
     assert begun.wait(30)
-    start = time.perf_counter()
     assert client.get("/api/health", headers=BEARER).status_code == 200
     edit = {"op": "rename", "name": "xray", "to": "x-ray"}
     assert client.post(f"/api/models/{model}/edit", json=edit, headers=JSON).status_code == 200
-    assert time.perf_counter() - start < 20
-    assert waiting.is_alive()
+    assert waiting.is_alive()  # both were answered before it
     ended.set()
     waiting.join(30)
 
@@ -247,10 +244,10 @@ def test_more_requests_than_fit_are_told_to_come_back():
     import anyio
 
     from markovia.studio.documents.endpoints import Busy
-    from markovia.studio.http.requests import Gate
+    from markovia.studio.http.requests import RequestGate
 
     async def crowd():
-        gate = Gate(max_body=1, patience=1.0, threads=1, waiting=1)
+        gate = RequestGate(max_body=1, patience=1.0, threads=1, waiting=1)
         hold = threading.Event()
         async with anyio.create_task_group() as group:
             group.start_soon(gate.run, hold.wait)

@@ -44,7 +44,7 @@ def test_a_trend_is_smoothed_and_forecast_as_by_the_kalman_filter(levels):
     found = families.series(
         Heard(), folder=None, data=path, column="y", trend="local level", steps=3, level=0.9
     )
-    direct = mk.StructuralSeries("local level").fit(y)
+    direct = mk.series.StructuralSeries("local level").fit(y)
     ahead = direct.forecast(y, 3, level=0.9)
     assert found["forecast"]["low"] == pytest.approx(ahead.lower[0][:, 0])
     assert found["forecast"]["high"] == pytest.approx(ahead.upper[0][:, 0])
@@ -131,12 +131,12 @@ def test_topics_are_those_of_the_library_the_largest_first(tmp_path):
     (tmp_path / "texts.txt").write_text("\n".join(lines))
     data = str(tmp_path / "texts.txt")
     found = families.topics(Heard(), folder=None, data=data, components=2, words=3, iterations=60, seed=1)
-    direct = mk.LDA(2, max_iter=60, random_state=1).fit(mk.Corpus.read(lines, stop_words="english"))
+    direct = mk.LDA(2, max_iter=60, random_state=1).fit(mk.topics.Corpus.read(lines, stop_words="english"))
     order = np.argsort(-direct.topic_shares_)
     assert [t["share"] for t in found["topics"]] == pytest.approx(direct.topic_shares_[order])
     assert [[w for w, _ in t["words"]] for t in found["topics"]] == [direct.top_words(3)[k] for k in order]
     assert np.array([d["shares"] for d in found["documents"]]) == pytest.approx(
-        direct.transform(mk.Corpus.read(lines, stop_words="english"))[:, order]
+        direct.transform(mk.topics.Corpus.read(lines, stop_words="english"))[:, order]
     )
     top = found["topics"][0]
     about = found["documents"][top["documents"][0]]["text"].split()

@@ -157,7 +157,7 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost():
         body = json.dumps({"targets": ["lung"], "row": {"xray": "yes"}}).encode()
         assert _answering(base)
         request = urllib.request.Request(f"{base}/predict", body, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=300) as answer:
             assert json.load(answer)["best"] == {"lung": ["no"]}
     finally:
         process.terminate()
@@ -168,7 +168,7 @@ def _answering(base):
     """Return the process of a worker that answers, waiting for one."""
     for _ in range(300):
         try:
-            with urllib.request.urlopen(f"{base}/metrics", timeout=10) as answer:
+            with urllib.request.urlopen(f"{base}/metrics", timeout=60) as answer:
                 return int(re.search(r'worker="(\d+)"', answer.read().decode())[1])
         except OSError:
             time.sleep(0.2)

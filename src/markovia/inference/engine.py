@@ -116,7 +116,7 @@ _REGISTRY = {
     "rejection": "markovia.inference.weighted_draws.rejection_sampling:RejectionSampling",
     "likelihood-weighting": "markovia.inference.weighted_draws.likelihood_weighting:LikelihoodWeighting",
     "importance": "markovia.inference.weighted_draws.importance_sampling:ImportanceSampling",
-    "sir": "markovia.inference.weighted_draws.resampling:SamplingImportanceResampling",
+    "sir": "markovia.inference.weighted_draws.sampling_importance_resampling:SamplingImportanceResampling",
     "max-product": "markovia.inference.message_passing.max_product:MaxProduct",
     "dual-decomposition": "markovia.inference.map_bounds.dual_decomposition:DualDecomposition",
     "trw-s": "markovia.inference.map_bounds.trw_s:TRWS",
@@ -266,12 +266,15 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
 def engine_for(
     engine: "str | Engine", problem: Problem, time_limit: float | None = None, question: str = "joint"
 ) -> Engine:
-    """Return the engine for a problem with pieces that are no tables; "auto" takes the closed form where there is one.
+    """Return the engine for a question about a problem, by the kinds of its pieces; "auto" prefers closed forms.
 
-    Tables and linear Gaussians are answered exactly, and so are conjugate distributions. Otherwise posteriors come from
-    NUTS, the most probable values from an optimiser and the evidence from a sequential sampler.
+    A problem of tables is what "auto" itself looks at. Tables with linear Gaussians are answered exactly, and so are
+    conjugate distributions. Otherwise posteriors come from NUTS, the most probable values from an optimiser and the evidence
+    from a sequential sampler.
     """
     found = get_engine(engine, time_limit)
+    if problem.kinds <= TABLES:
+        return found
     if found.name != "auto":
         return counterpart(found, problem)
     if problem.kinds <= CLOSED:

@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
+from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Finding, Findings
 from markovia.factors.tables.factor import Factor
@@ -15,6 +17,24 @@ from markovia.factors.tables.sparse import SparseFactor
 from markovia.factors.tables.variable import Variable
 
 Piece: TypeAlias = Factor | Conditional
+
+
+class Pieces(tuple[Piece, ...]):
+    """The pieces of a model, one object for as long as none of them changes; what their types tell is read off once."""
+
+    @cached_property
+    def types(self) -> frozenset[type]:
+        """The classes of the pieces."""
+        return frozenset(map(type, self))
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """What kinds the pieces are of, such as "table"."""
+        return frozenset([piece.kind for piece in self.types])  # type: ignore[attr-defined]
+
+    def same(self, pieces: Sequence[Piece]) -> bool:
+        """Say whether these are the same pieces, in the same order."""
+        return self is pieces or (len(self) == len(pieces) and all(map(is_, self, pieces)))
 
 
 @dataclass(frozen=True)
@@ -39,16 +59,34 @@ class Problem:
     inputs: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     impute: bool = False
 
+    def __post_init__(self) -> None:
+        if type(self.pieces) is not Pieces:
+            object.__setattr__(self, "pieces", Pieces(self.pieces))
+
+    @property
+    def held(self) -> Pieces:
+        """The pieces with what their types tell."""
+        return self.pieces  # type: ignore[return-value]
+
     @property
     def kinds(self) -> frozenset[str]:
         """What kinds its pieces are of, such as "table"."""
-        return frozenset([kind.kind for kind in {type(piece) for piece in self.pieces}])
+        return self.held.kinds
 
     @property
     def free(self) -> list[str]:
-        """The variables that are not fixed to one state or value, in model order."""
+        """The variables that have a distribution and are not fixed to one state or value, in model order."""
         fixed = {n for n, f in self.findings.items() if f.hard}
+        if "distribution" in self.kinds:  # inputs have none
+            fixed |= {n for n, v in self.variables.items() if isinstance(v, Quantity) and v.domain == "input"}
         return [n for n in self.variables if n not in fixed] if fixed else list(self.variables)
+
+    def asks_for_all(self, targets: Sequence[str] | None) -> bool:
+        """Say whether the targets are all free variables; None is all of them."""
+        if targets is None:
+            return True
+        most = len(self.variables) - len(self.findings)  # at least so many are free, but for inputs
+        return (len(targets) >= most or "distribution" in self.kinds) and len(targets) == len(self.free)
 
     @property
     def asked(self) -> list[str]:
@@ -78,7 +116,7 @@ class Problem:
             return list(self.pieces)
         needed = {*targets, *self.findings}
         by_child: dict[str, int] = {}
-        mentions: dict[str, int] = Counter([v.name for p in self.pieces for v in _others(p)])
+        mentions: dict[str, int] = Counter([name for p in self.pieces for name in _others(p)])
         for i, piece in enumerate(self.pieces):
             if not isinstance(piece, Factor) and by_child.setdefault(piece.variable.name, i) != i:
                 mentions[piece.variable.name] += 1  # two conditionals of one child do not sum to one
@@ -87,12 +125,28 @@ class Problem:
         while barren:
             i = by_child[barren.pop()]
             dropped[i] = 1
-            for variable in _others(self.pieces[i]):
-                name = variable.name
+            for name in _others(self.pieces[i]):
                 mentions[name] -= 1
                 if not mentions[name] and name not in needed and name in by_child:
                     barren.append(name)
         return [piece for piece, gone in zip(self.pieces, dropped, strict=True) if not gone]
+
+    def about(self, targets: Iterable[str]) -> "Problem":
+        """Return the problem of the relevant pieces where these are of fewer kinds; else itself.
+
+        So a barren piece of another kind neither refuses a question nor asks for another engine. What is barren among pieces
+        of kinds that matter is left to the engines, which know it.
+        """
+        if len(self.kinds) < 2:
+            return self
+        pieces = self.relevant(targets)
+        if {piece.kind for piece in pieces} == self.kinds:
+            return self
+        kept = set(map(id, pieces))
+        barren = {piece.names[-1] for piece in self.pieces if id(piece) not in kept}
+        variables = {n: v for n, v in self.variables.items() if n not in barren}
+        memory = None if self.memory is None else self.memory.setdefault("relevant pieces", {})
+        return replace(self, variables=variables, pieces=pieces, memory=memory)
 
     def parts(self, targets: Iterable[str] | None) -> list["Part"]:
         """Return what is left of the relevant pieces under the findings: scopes now, tables when they are built.
@@ -134,9 +188,15 @@ class Part(NamedTuple):
     source: Piece | Finding | None = None
 
 
-def _others(piece: Piece) -> tuple[Variable, ...]:
-    """Return the variables of a piece that it does not sum to one over."""
-    return piece.variables if isinstance(piece, Factor) else piece.parents
+def _others(piece: Piece) -> list[str]:
+    """Return the names in a piece that it does not sum to one over; earlier elements of other nodes are among them."""
+    if isinstance(piece, Factor):
+        return [v.name for v in piece.variables]
+    names = [v.name for v in piece.parents]
+    if piece.kind == "distribution":
+        own = piece.variable.name
+        names += [lag.node for lag in piece.previous.values() if lag.node != own]  # type: ignore[attr-defined]
+    return names
 
 
 def _left(piece: Piece, fixed: Mapping[str, int]) -> tuple[Variable, ...]:

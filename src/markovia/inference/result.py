@@ -202,7 +202,9 @@ def provenance(
     seconds, given
         As in `Info`.
     """
-    info = Info(
+    info = object.__new__(Info)
+    # one step in place of one a field, which the constructor of a frozen dataclass takes: a small answer would feel it
+    info.__dict__.update(
         engine=record.engine or engine,
         exact=exact if record.exact is None else record.exact,
         converged=record.converged,

@@ -1,9 +1,9 @@
 """Where compiled kernels lie on disk, and whether they are there; without importing Numba.
 
 Compiled code of a file lies in a folder that is named after the file and after what it was compiled from: the text of the
-file and of every kernel file it imports. So a change anywhere in that text, and nothing else, makes a kernel be compiled
-again. The folders are below `NUMBA_CACHE_DIR` where that is set, else beside the sources, else (a library that its user may
-not write to) below the user's cache folder.
+file, of every kernel file it imports, and of the records (`*_records.py`) beside it, whose fields are what it takes. So a
+change anywhere in that text, and nothing else, makes a kernel be compiled again. The folders are below `NUMBA_CACHE_DIR`
+where that is set, else beside the sources, else (a library that its user may not write to) below the user's cache folder.
 """
 
 import hashlib
@@ -121,6 +121,8 @@ def _gather(module: str, seen: dict[str, bytes]) -> None:
     if text is None or module in seen:
         return
     seen[module] = text
+    for records in sorted(ROOT.joinpath(*module.split(".")[2:]).parent.glob("*_records.py")):
+        _gather(f"{module.rpartition('.')[0]}.{records.stem}", seen)
     for inner, names in _IMPORT.findall(text.decode()):
         package = f"markovia.kernels{inner}"
         _gather(package, seen)

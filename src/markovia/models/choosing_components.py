@@ -123,7 +123,7 @@ def choose_components(
     >>> import markovia as mk
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 5)) + 0.3 * rng.normal(size=(400, 5))
-    >>> found = choose_components(mk.FactorAnalysis(), rows, [1, 2, 3])
+    >>> found = choose_components(mk.mixtures.FactorAnalysis(), rows, [1, 2, 3])
     >>> found.n_components
     2
     """

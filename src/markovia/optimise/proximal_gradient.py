@@ -8,23 +8,15 @@ Use it for L1, group L1 and sign constraints; for smooth penalties L-BFGS is fas
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
+from markovia.optimise.minimise import Minimum
 from markovia.runtime.array_types import Array
+from markovia.runtime.clock import now
 
 LOOK_BACK = 5
 """How many values the next one may be compared with; more allow longer steps."""
-
-
-class Minimum(NamedTuple):
-    """Where a minimisation ended: the point, its objective, its distance from optimal, and the steps made."""
-
-    point: Array
-    value: float
-    error: float
-    steps: int
 
 
 def minimise_composite(
@@ -57,15 +49,16 @@ def minimise_composite(
     >>> found.point.round(6).tolist()
     [2.0, 0.0]
     """
+    began = now()
     point = shrink(start, 0.0)
     value, gradient = smooth(point)
     total = value + rough(point)
-    recent = [total]
-    best = Minimum(point, total, np.inf, 0)
+    recent, history = [total], [total]
     length = min(1.0, 1.0 / max(float(np.abs(gradient).max(initial=0.0)), 1e-12))
     error = float(np.abs(point - shrink(point - gradient, 1.0)).max(initial=0.0))
-    best = Minimum(point, total, error, 0)
-    for k in range(1, steps + 1):
+    best = (total, point, error)
+    reason, calls = "steps", 1
+    for _ in range(steps):
         if error <= tolerance:
             break
         for _ in range(60):
@@ -73,6 +66,7 @@ def minimise_composite(
             move = fresh - point
             squared = float(move @ move)
             value, slope = smooth(fresh)
+            calls += 1
             tried = value + rough(fresh)
             if tried <= max(recent) - 1e-4 / (2 * length) * squared or squared < 1e-300:
                 break
@@ -81,9 +75,17 @@ def minimise_composite(
         point, gradient = fresh, slope
         recent = [*recent[1 - LOOK_BACK :], tried]
         error = float(np.abs(point - shrink(point - gradient, 1.0)).max(initial=0.0))
-        if tried <= best.value:
-            best = Minimum(point, tried, error, k)
+        if tried <= best[0]:
+            best = (tried, point, error)
+        history.append(best[0])
         if squared < 1e-300:
+            reason = "no lower point"
             break
         length = float(np.clip(squared / turn if turn > 0 else 10.0 * length, 1e-10, 1e10))
-    return best
+    value, point, error = best
+    converged = error <= tolerance
+    reason = "converged" if converged else reason
+    iterations = len(history) - 1
+    return Minimum(
+        point, value, error, converged, reason, iterations, calls, tuple(history[1:]), now() - began
+    )

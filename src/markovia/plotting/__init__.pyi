@@ -45,14 +45,14 @@ from markovia.plotting.posterior_plot import (
     plot_posterior as plot_posterior,
 )
 from markovia.plotting.rank_plot import plot_ranks as plot_ranks
-from markovia.plotting.series.bands import (
-    plot_band as plot_band,
-    plot_forecast as plot_forecast,
-    plot_state_path as plot_state_path,
-)
+from markovia.plotting.series.bands import plot_band as plot_band
 from markovia.plotting.series.probabilities import (
     plot_beliefs as plot_beliefs,
     plot_hidden_states as plot_hidden_states,
 )
 from markovia.plotting.series.slices import plot_dynamic as plot_dynamic
+from markovia.plotting.series.state_paths import (
+    plot_forecast as plot_forecast,
+    plot_state_path as plot_state_path,
+)
 from markovia.plotting.style import theme as theme

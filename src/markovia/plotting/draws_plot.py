@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior, arviz
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.draws.predictive_scores import arviz
 from markovia.inference.markov_chains.diagnostics import autocorrelation
 from markovia.plotting import style
 from markovia.plotting.labels import shorten

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.mixed import Mark
 from markovia.graphs.kinds.plot_options import Positions
 from markovia.plotting.drawing import draw
 from markovia.plotting.layout import arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.scene import Edge, Scene, SceneNode
+from markovia.runtime.checks import NumberRange, check
 from markovia.runtime.keyword_advice import guided
 from markovia.structure.confidence.model_averaging import EdgeConfidence
 from markovia.structure.task.acyclicity import is_acyclic
@@ -67,8 +67,7 @@ def plot_edge_confidence(
     sure = confidence.threshold
     if least is None:
         least = max(0.05, sure / 4)
-    elif not 0 <= least <= 1:
-        raise InvalidArgument(f"least= is between 0 and 1, not {least!r}")
+    check("least", least, NumberRange(0.0, 1.0))
     number = {name: i for i, name in enumerate(confidence.names)}
     edges = []
     for row in confidence._rows():

@@ -28,6 +28,7 @@ from markovia.plotting.layout import GraphLayout, arrange, chosen
 from markovia.plotting.matplotlib_axes import check_axes
 from markovia.plotting.plate_layout import Plate, plate_layout
 from markovia.plotting.scene import Edge, Scene, SceneNode, monitor
+from markovia.runtime.checks import Whole, check
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.progress import progress_bar
 
@@ -132,8 +133,7 @@ def model_scene(
     title: str | None = None,
 ) -> tuple[Scene, list[str]]:
     """Return what a picture of a model shows, and the names of the observed variables."""
-    if max_states < 2:
-        raise InvalidArgument(f"max_states= is at least 2, not {max_states}")
+    check("max_states", max_states, Whole(2))
     picture = graph_scene(getattr(model, "equivalence_class", None) or model.graph)
     picture.title = model.name if title is None else title
     findings, observed = _observed(model, given)

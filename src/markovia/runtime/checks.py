@@ -8,14 +8,19 @@ test that tries bad values.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from math import inf
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, get_args, get_origin
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, MarkoviaError, did_you_mean
+from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
+
+SHOWN = 120
+"""The most characters that are shown of what is no array of numbers."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Whole(Constraint):
 
 
 @dataclass(frozen=True)
-class Interval(Constraint):
+class NumberRange(Constraint):
     """A number between `low` and `high`; the ends belong to it unless they are `open`: "low", "high" or "both"."""
 
     low: float = -inf
@@ -78,29 +83,40 @@ class Interval(Constraint):
         return self.said or f"a number between {self.low:g} and {self.high:g}"
 
 
-POSITIVE = Interval(0.0, inf, open="both", said="a number, above 0")
-NOT_NEGATIVE = Interval(0.0, inf, open="high", said="a number, 0 or more")
-LEVEL = Interval(0.0, 1.0, open="both", said="between 0 and 1")
-DAMPING = Interval(0.0, 1.0, open="high", said="a number from 0 up to but not 1")
-SECONDS = Interval(0.0, inf, open="low", said="a positive number of seconds", none=True)
-BYTES = Interval(said="a number of bytes", none=True)
+POSITIVE = NumberRange(0.0, inf, open="both", said="a number, above 0")
+NOT_NEGATIVE = NumberRange(0.0, inf, open="high", said="a number, 0 or more")
+PENALTY = NumberRange(0.0, inf, open="low", said="a positive number")
+LEVEL = NumberRange(0.0, 1.0, open="both", said="between 0 and 1")
+DAMPING = NumberRange(0.0, 1.0, open="high", said="a number from 0 up to but not 1")
+SECONDS = NumberRange(0.0, inf, open="low", said="a positive number of seconds", none=True)
+BYTES = NumberRange(said="a number of bytes", none=True)
 
 
 @dataclass(frozen=True)
 class Choice(Constraint):
-    """One of some words; `other` names a kind of value that may be as well, and `also` its types."""
+    """One of some words or whole numbers; `other` names a kind of value that may be as well, and `also` its types."""
 
-    choices: tuple[str, ...] = ()
+    choices: tuple[str | int, ...] = ()
     other: str = ""
     also: tuple[type, ...] = ()
 
     def admits(self, value: Any) -> bool:
-        """Say whether a value is one of the words, or of another kind that may be."""
-        return value in self.choices if isinstance(value, str) else isinstance(value, self.also)
+        """Say whether a value is one of the choices, or of another kind that may be."""
+        if (
+            isinstance(value, str | int | np.integer)
+            and not isinstance(value, bool)
+            and value in self.choices
+        ):
+            return True
+        return isinstance(value, self.also) and not isinstance(value, str)
+
+    def __str__(self) -> str:
+        return self.words()
 
     def words(self) -> str:
-        """Name the words."""
-        *first, last = [*map(repr, self.choices), *([self.other] if self.other else [])]
+        """Name the choices."""
+        more = [self.other] * bool(self.other) + ["None"] * self.none
+        *first, last = [*map(repr, self.choices), *more]
         return f"{', '.join(first)} or {last}" if first else last
 
 
@@ -172,9 +188,14 @@ class Seeding(Constraint):
 
 Count: TypeAlias = Annotated[int, Whole(1)]
 Positive: TypeAlias = Annotated[float, POSITIVE]
+PositiveOrNone: TypeAlias = Annotated[
+    float | None, NumberRange(0.0, inf, open="both", said="a positive number", none=True)
+]
+Penalty: TypeAlias = Annotated[float, PENALTY]
+PenaltyOrNone: TypeAlias = Annotated[float | None, replace(PENALTY, none=True)]
 Tolerance: TypeAlias = Annotated[float, NOT_NEGATIVE]
 Damping: TypeAlias = Annotated[float, DAMPING]
-Decay: TypeAlias = Annotated[float, Interval(0.5, 1.0, open="low", said="above 0.5, up to 1")]
+Decay: TypeAlias = Annotated[float, NumberRange(0.5, 1.0, open="low", said="above 0.5, up to 1")]
 Bytes: TypeAlias = Annotated[float | None, BYTES]
 TimeLimit: TypeAlias = Annotated[float | None, SECONDS]
 CountOrNone: TypeAlias = Annotated[int | None, Whole(1, none=True)]
@@ -221,6 +242,9 @@ def _constraint(annotation: Any) -> Constraint | None:
             return said
     if get_origin(annotation) is Literal:
         return Choice(get_args(annotation))
+    if get_origin(annotation) in (Union, UnionType) and get_origin(get_args(annotation)[0]) is Literal:
+        choices, *rest = get_args(annotation)
+        return Choice(get_args(choices), none=True) if rest == [NoneType] else None
     return Flag() if annotation is bool else Flag(none=True) if annotation == bool | None else None
 
 
@@ -251,11 +275,12 @@ def check(name: str, value: object, constraint: Constraint) -> None:
     >>> check("rule", "xor", Choice(("or", "and")))
     Traceback (most recent call last):
         ...
-    markovia.errors.InvalidArgument: rule= is 'or' or 'and', not 'xor'
+    markovia.errors.InvalidArgument: rule= is 'or' or 'and', not 'xor' (did you mean 'or'?)
     """
     if (value is None and constraint.none) or (value is not None and constraint.admits(value)):
         return
-    raise InvalidArgument(f"{name}= is {constraint}, not {value!r}")
+    nearest = did_you_mean(value, constraint.choices) if isinstance(constraint, Choice) else ""
+    raise InvalidArgument(f"{name}= is {constraint}, not {value!r}{nearest}")
 
 
 def check_count(name: str, value: object, least: int = 0, *, none: bool = False) -> None:
@@ -273,9 +298,25 @@ def check_level(name: str, value: object) -> None:
     check(name, value, LEVEL)
 
 
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise unless an option is one of some words."""
-    check(name, value, Choice(tuple(choices)))
+def check_choice(name: str, value: object, choices: Iterable[str | int], *, none: bool = False) -> None:
+    """Raise unless an option is one of some words; `none` allows None too."""
+    check(name, value, Choice(tuple(choices), none=none))
+
+
+def numbers(values: Any, rule: str, error: type[MarkoviaError] = InvalidArgument) -> Array:
+    """Return a new array of floats, or raise that the rule was not followed, and what was given in place of it.
+
+    Examples
+    --------
+    >>> numbers([[1, 2], [3]], "weights are numbers, all rows equally long")
+    Traceback (most recent call last):
+        ...
+    markovia.errors.InvalidArgument: weights are numbers, all rows equally long, not [[1, 2], [3]]
+    """
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise error(f"{rule}, not {values!r:.{SHOWN}}") from None
 
 
 def penalty_given(name: str, value: float | None, choose: str | None, choices: Sequence[str]) -> str:

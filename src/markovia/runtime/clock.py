@@ -135,7 +135,7 @@ class Clock:
         self._bar: AbstractContextManager[Any] = progress_bar(
             progress, total, unit=unit, scale=scale, name=name
         )
-        self._advance: Any = lambda n=1, note="": None
+        self._advance: Any = lambda n=1, note="", value=None: None
         self._outer: Clock | None = None
         self._guards: list[Clock] = []
         self._previous: Any = None
@@ -153,9 +153,9 @@ class Clock:
         own = float("inf") if self.time_limit is None else max(0.0, self.time_limit - self.seconds)
         return own if self._outer is None else min(own, self._outer.left)
 
-    def advance(self, n: int = 1, note: str = "") -> None:
-        """Count steps on the bar."""
-        self._advance(n, note)
+    def advance(self, n: int = 1, note: str = "", value: float | None = None) -> None:
+        """Count steps on the bar, with a word behind it and the objective that was reached."""
+        self._advance(n, note, value)
 
     def over(self) -> bool:
         """Say whether the search must stop now; `reason` then says why."""

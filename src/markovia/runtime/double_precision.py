@@ -5,6 +5,7 @@ importing markovia: every entry from Python opens this block, and converts its d
 """
 
 from contextlib import AbstractContextManager
+from typing import Any
 
 
 def x64() -> AbstractContextManager[object]:
@@ -23,3 +24,18 @@ def x64() -> AbstractContextManager[object]:
 
     block: AbstractContextManager[object] = jax.enable_x64(True)
     return block
+
+
+def is_x64() -> bool:
+    """Say whether JAX computes in 64 bits here and now.
+
+    Examples
+    --------
+    >>> with x64():
+    ...     is_x64()
+    True
+    """
+    import jax
+
+    config: Any = jax.config
+    return bool(config.jax_enable_x64)

@@ -12,6 +12,7 @@ from markovia.errors import UnknownArgument, did_you_mean
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C")
 
 ELSEWHERE = {
     "given": (
@@ -121,6 +122,12 @@ def guided(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **kwargs)
 
     return call
+
+
+def guided_settings(settings: type[C]) -> type[C]:
+    """Make the constructor of a dataclass of settings answer likewise."""
+    settings.__init__ = guided(settings.__init__)  # type: ignore[method-assign]
+    return settings
 
 
 def _advice(name: str, word: str, known: list[str]) -> str:

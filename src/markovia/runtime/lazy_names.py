@@ -6,7 +6,7 @@ for is imported then and kept, so `import markovia` costs nothing for what is no
 
 import ast
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -15,13 +15,17 @@ from typing import Any
 from markovia.errors import did_you_mean
 
 
-def lazy_names(module_name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+def lazy_names(
+    module_name: str, families: Sequence[str] = ()
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a module, read from the imports in its stub.
 
     Parameters
     ----------
     module_name
         The module's `__name__`; the stub beside its file holds `from module import name as name` lines.
+    families
+        Doors whose names answer here too, though nothing lists them: programs from before the doors go on running.
 
     Examples
     --------
@@ -44,6 +48,9 @@ def lazy_names(module_name: str) -> tuple[Callable[[str], Any], Callable[[], lis
                 *homes
             ]  # pydoc would print every listed class in full: 17,000 lines instead of the docstring
         if name not in homes:
+            for door in () if name.startswith("_") else map(getter, families):
+                if name in door.__all__:
+                    return getattr(door, name)
             raise AttributeError(f"module {module_name!r} has no attribute {name!r}{_advice(name)}")
         home, original = homes[name]
         found = None if home == module_name else getattr(import_module(home), original, None)
@@ -60,7 +67,8 @@ def lazy_names(module_name: str) -> tuple[Callable[[str], Any], Callable[[], lis
             if name in listed:
                 return f": it is {module_name}.{door}.{name}"
             elsewhere.update({n: f"{module_name}.{door}.{n}" for n in listed if not n.startswith("_")})
-        near = get_close_matches(name, elsewhere, n=1, cutoff=0.75)
-        return did_you_mean(name, homes) or (f" (did you mean {elsewhere[near[0]]}?)" if near else "")
+        near = next(iter(get_close_matches(name, {**elsewhere, **homes}, n=1, cutoff=0.75)), "")
+        behind = elsewhere.get(near) if near not in homes else None
+        return f" (did you mean {behind}?)" if behind else did_you_mean(name, homes)
 
     return getter, lambda: sorted({*homes, "__version__"} if hasattr(module, "__version__") else homes)

@@ -5,7 +5,7 @@ layer calls a port by name; the package's composition root (`markovia/__init__.p
 function answers. The outer module is imported on first use, so an unused door costs nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from markovia.runtime import registry
@@ -13,9 +13,9 @@ from markovia.runtime import registry
 _targets: dict[str, str] = {}
 
 
-def bind(port: str, target: str) -> None:
-    """Let `target`, written `"package.module:function"`, answer the named port."""
-    _targets[port] = target
+def bind(targets: Mapping[str, str]) -> None:
+    """Let functions, written `"package.module:function"`, answer ports; `"plot-*": "package:plot_*"` is a rule for many."""
+    _targets.update(targets)
 
 
 def call(port: str, *args: Any, **kwargs: Any) -> Any:
@@ -24,6 +24,9 @@ def call(port: str, *args: Any, **kwargs: Any) -> Any:
 
 
 def resolve(port: str) -> Callable[..., Any]:
-    """Import and return the function behind a port."""
-    function: Callable[..., Any] = registry.resolve(_targets[port])
+    """Import and return the function behind a port: the one bound to its name, or to its first word and a star."""
+    if (target := _targets.get(port)) is None:
+        kind, _, rest = port.partition("-")
+        target = _targets[f"{kind}-*"].replace("*", rest.replace("-", "_"))
+    function: Callable[..., Any] = registry.resolve(target)
     return function

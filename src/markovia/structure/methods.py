@@ -72,7 +72,7 @@ _METHODS = [
         "ica-lingam", "markovia.structure.functional.ica_lingam:ica_lingam", "neither", numbers=True
     ),
     StructureMethod("anm", "markovia.structure.functional.anm:anm", "neither", numbers=True),
-    StructureMethod("pnl", "markovia.structure.functional.pnl:pnl", "neither", numbers=True),
+    StructureMethod("pnl", "markovia.structure.functional.pairwise_direction:pnl", "neither", numbers=True),
     StructureMethod("notears", "markovia.structure.functional.notears:notears", "neither", numbers=True),
     StructureMethod(
         "notears-mlp", "markovia.structure.functional.notears_mlp:notears_mlp", "neither", numbers=True

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from markovia.errors import MarkoviaError
 from markovia.studio import first_page
-from markovia.studio.documents.endpoints import Call, Endpoint
+from markovia.studio.documents.endpoints import Call, Endpoint, endpoint
 from markovia.studio.documents.workspace import Workspace
-from markovia.studio.http.requests import Gate, no_such, own_fault, route
+from markovia.studio.http.requests import RequestGate, no_such, own_fault, route
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -112,7 +112,7 @@ def application(
     from markovia.studio.page_files import page, page_file
 
     parts: dict[str, Any] = {}
-    gate = Gate(max_body=max_body, patience=patience)
+    gate = RequestGate(max_body=max_body, patience=patience)
 
     @asynccontextmanager
     async def life(app: "Starlette") -> "AsyncIterator[None]":
@@ -214,7 +214,15 @@ def endpoints() -> list[Endpoint]:
     """Return the table of all endpoints."""
     from markovia.studio.routes import ENDPOINTS
 
-    return [*ENDPOINTS, *(e for module in _more() for e in getattr(module, "ENDPOINTS", ()))]
+    more = (e for module in _more() for e in getattr(module, "ENDPOINTS", ()))
+    return [endpoint("GET", "/api/openapi.json", openapi), *ENDPOINTS, *more]
+
+
+def openapi(call: Call[None]) -> dict[str, Any]:
+    """Describe the API."""
+    from markovia.studio.http.openapi import described
+
+    return described(endpoints(), "markovia studio")
 
 
 def _more() -> list[Any]:

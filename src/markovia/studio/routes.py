@@ -1,7 +1,5 @@
 """The studio's own endpoints: one table, and the handlers that do little more than call the module that knows."""
 
-from typing import Any
-
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.studio import first_page
@@ -13,14 +11,6 @@ from markovia.studio.documents.model_files import stem
 from markovia.studio.documents.views import graph_of, node_of, view_of
 
 MEDIA = {"json": "application/json", "xmlbif": "application/xml", "xdsl": "application/xml"}
-
-
-def openapi(call: Call[None]) -> dict[str, Any]:
-    """Describe the API."""
-    from markovia.studio.app import endpoints
-    from markovia.studio.http.openapi import described
-
-    return described(endpoints(), "markovia studio")
 
 
 def documents(call: Call[None]) -> list[m.Summary]:
@@ -126,7 +116,6 @@ def node(call: Call[None]) -> m.Node:
 
 M = "/api/models/{id}"
 ENDPOINTS = [
-    endpoint("GET", "/api/openapi.json", openapi),
     endpoint("GET", "/api/models", documents),
     endpoint("POST", "/api/models", open_model),
     endpoint("POST", "/api/models/upload", upload, name="the name of the file, whose suffix says the format"),

@@ -27,7 +27,7 @@ from markovia.studio.documents.messages import Name, Strict
 from markovia.studio.documents.views import labels
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.first_page import health
-from markovia.studio.http.requests import Gate, no_such, own_fault, route
+from markovia.studio.http.requests import RequestGate, no_such, own_fault, route
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -162,7 +162,7 @@ def create(settings: Settings) -> "ASGIApp":
     workspace = Workspace(limit=settings.limit)
     model = ports.call("load", settings.model, settings.format)
     document = workspace.add(model, getattr(model, "name", "") or Path(settings.model).stem)
-    gate = Gate(
+    gate = RequestGate(
         max_body=settings.max_body,
         patience=settings.patience,
         threads=settings.threads,

@@ -361,7 +361,15 @@ def ensembles():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ensembles())
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(
+            k, marks=[pytest.mark.slow] * (k not in ("forest", "classifiers", "stacking", "pipeline"))
+        )
+        for k in ensembles()
+    ],
+)
 def test_every_ensemble_of_scikit_learn_is_a_learner_and_the_seed_repeats_it(world, kind):
     """Ensembles that are not fitted have no length, and so no truth value."""
     frame = world.frame[:200]

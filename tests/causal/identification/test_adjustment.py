@@ -37,6 +37,12 @@ def test_pearls_graph_has_fifteen_valid_and_four_minimal_sets():
     assert adjustment_sets(PEARL, "x", "y", kind="optimal") == [("x4", "x5")]
 
 
+def test_what_lies_below_a_causal_path_is_forbidden():
+    edges = ["x m", "m y", "m below", "y after", "x aside", "c x", "c y"]
+    graph = DAG([tuple(edge.split()) for edge in edges])
+    assert adjustment_sets(graph, "x", "y", kind="all") == [("c",), ("aside", "c")]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_the_listed_sets_are_those_whose_adjustment_equals_truncated_factorisation(seed):
     rng = np.random.default_rng(seed)

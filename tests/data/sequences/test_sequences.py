@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from markovia.data.sequences.sequences import read_sequences
+from markovia.data.sequences.sequences import read_inputs, read_sequences
 from markovia.errors import InvalidArgument, UnknownVariable
 
 A, B = np.arange(6.0).reshape(3, 2), np.array([[7.0, 8.0]])
@@ -80,3 +80,63 @@ def test_files_are_sequences(tmp_path):
     LONG.to_csv(tmp_path / "all.csv", index=False)
     assert read_sequences(tmp_path / "all.csv", by="who").lengths.tolist() == [3, 1]
     assert read_sequences([str(tmp_path / "all.csv")] * 2, columns=["x"]).lengths.tolist() == [4, 4]
+
+
+def test_dates_put_the_steps_of_each_sequence_in_order():
+    frame = pd.DataFrame(
+        {
+            "who": ["b", "a", "b", "a"],
+            "when": pd.to_datetime(["2024-03-02", "2024-01-02", "2024-03-01", "2024-01-01"]),
+            "x": [4.0, 2.0, 3.0, 1.0],
+        }
+    )
+    found = read_sequences(frame, by="who")
+    assert (found.names, found.columns, found.values[:, 0].tolist()) == (
+        ("b", "a"),
+        ("x",),
+        [3.0, 4.0, 1.0, 2.0],
+    )
+    # zones change nothing, and a column that is asked for is a column
+    zoned = frame.assign(when=frame["when"].dt.tz_localize("UTC"))
+    assert read_sequences(zoned, by="who").values.tolist() == found.values.tolist()
+    assert read_sequences(frame, by="who", columns=["x"]).values[:, 0].tolist() == [4.0, 3.0, 2.0, 1.0]
+    alone = read_sequences(frame.drop(columns="who"))
+    assert alone.single
+    assert alone.values[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0]
+    pieces = read_sequences(frame.drop(columns="who"), lengths=[2, 2])
+    assert pieces.values[:, 0].tolist() == [2.0, 4.0, 1.0, 3.0]
+
+
+def test_dates_that_do_not_tell_an_order_are_refused():
+    frame = pd.DataFrame({"when": pd.to_datetime(["2024-01-01", "2024-01-01"]), "x": [1.0, 2.0]})
+    with pytest.raises(
+        InvalidArgument, match=r"row 1 has the date 2024-01-01.* of another step of its sequence"
+    ):
+        read_sequences(frame)
+    with pytest.raises(InvalidArgument, match="row 1 has no date in 'when'"):
+        read_sequences(frame.assign(when=[frame["when"][0], pd.NaT]))
+    with pytest.raises(InvalidArgument, match="'when' and 'then' both hold dates"):
+        read_sequences(frame.assign(then=frame["when"]))
+
+
+def test_sequences_that_were_read_are_taken_as_they_are():
+    read = read_sequences([[1.0, 2.0], [3.0]])
+    assert read_sequences(read) is read
+    for how in ({"lengths": [2, 1]}, {"by": "who"}):
+        with pytest.raises(InvalidArgument, match="these sequences were read before"):
+            read_sequences(read, **how)
+
+
+def test_inputs_belong_to_the_steps_of_their_sequences():
+    rows = read_sequences([[1.0, 2.0], [3.0]])
+    for given in ([[5.0, 6.0], [7.0]], np.array([5.0, 6.0, 7.0]), read_sequences([[5.0, 6.0], [7.0]])):
+        assert read_inputs(given, rows).tolist() == [[5.0], [6.0], [7.0]]
+    named = pd.DataFrame({"who": ["v", "u", "v"], "x": [1.0, 3.0, 2.0]})
+    drivers = pd.DataFrame({"who": ["v", "v", "u"], "u": [5.0, 6.0, 7.0]})
+    assert read_inputs(drivers, read_sequences(named, by="who"), by="who").tolist() == [[5.0], [6.0], [7.0]]
+    with pytest.raises(InvalidArgument, match="inputs= has 4 steps, but the sequences have 3"):
+        read_inputs(np.ones(4), rows)
+    with pytest.raises(InvalidArgument, match="those of sequence 0 do not"):
+        read_inputs([[5.0], [6.0, 7.0]], rows)
+    with pytest.raises(InvalidArgument, match="step 1 of sequence 0 has a missing value"):
+        read_inputs([[5.0, np.nan], [7.0]], rows)

@@ -259,11 +259,11 @@ def test_much_work_loads_the_compiled_code(monkeypatch):
 @pytest.mark.parametrize("kind", ["string", "large_string"])
 def test_arrow_strings_are_split_by_compiled_code(kind, monkeypatch):
     pa = pytest.importorskip("pyarrow")
-    from markovia.data.tables import state_codes
+    from markovia.data.tables import arrow_columns, state_codes
     from markovia.kernels import counting
 
     asked = []
-    monkeypatch.setattr(state_codes, "kernel_for", lambda cells: asked.append(cells) or counting)
+    monkeypatch.setattr(arrow_columns, "kernel_for", lambda cells: asked.append(cells) or counting)
     rng = np.random.default_rng(0)
     known = ["", "a", "ab", "ba", "aba", "aca", "äöü", "x" * 40, "x" * 39 + "y", "x" * 20 + "y" + "x" * 19]
     cells = [None if i < 0 else known[i] for i in rng.integers(-1, len(known), 600)]
@@ -331,3 +331,31 @@ def test_cells_that_write_no_state_are_refused():
     for cell in ("true", "3", "no", 0.5):
         with pytest.raises(mk.errors.UnknownState):
             network.fit({"x": [cell, 0]})
+
+
+def test_values_that_only_late_rows_have_are_states(monkeypatch):
+    from markovia.data.tables import state_codes
+
+    monkeypatch.setattr(state_codes, "FIRST_ROWS", 3)
+    for rare in (0, 40):
+        monkeypatch.setattr(state_codes, "RARE_VALUES", rare)
+        found = mk.counts({"a": np.array([5, 5, 9, 7, 7])}, "a")
+        assert found.variables[0].states == (5, 7, 9)  # 6 and 8 lie between them and never occur
+        assert found.values.tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("column", "kind"),
+    [
+        (pd.Categorical(["low", "high", None]), "discrete"),
+        (pd.Categorical([1, 2, None]), "discrete"),
+        (pd.Categorical([0.5, 2.0, None]), "continuous"),
+        (pd.Series(["a", None, "b"], dtype="string"), "discrete"),
+        (pd.Series([True, False, None], dtype="boolean"), "discrete"),
+        (pd.Series([0.5, 1.0, None], dtype="Float64"), "continuous"),
+    ],
+)
+def test_what_a_column_is_follows_from_its_values_or_its_type(column, kind):
+    from markovia.data.tables.reading_mixed import read_mixed
+
+    assert read_mixed(pd.DataFrame({"a": column})).kinds == (kind,)

@@ -158,7 +158,11 @@ def test_quantiles_of_repeated_values_leave_empty_bins_out():
 @pytest.mark.parametrize(
     ("settings", "data", "message"),
     [
-        ({"strategy": "best"}, {"a": [1.0]}, "strategy= is one of"),
+        (
+            {"strategy": "best"},
+            {"a": [1.0]},
+            "strategy= is 'uniform', 'quantile', 'kmeans' or 'mdl', not 'best'",
+        ),
         ({"bins": 0}, {"a": [1.0, 2.0]}, "at least 1"),
         ({"strategy": "mdl"}, {"a": [1.0, 2.0]}, "needs a target"),
         ({"columns": ["a"]}, {"a": ["x", "y"]}, "does not hold numbers"),

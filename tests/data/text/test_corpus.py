@@ -13,7 +13,7 @@ TEXTS = ["The cat sat on the mat", "Dogs and cats", "", "the mat was red"]
 
 
 def test_texts_lists_of_words_counts_and_frames_give_the_same_counts():
-    texts = mk.Corpus.read(TEXTS)
+    texts = mk.topics.Corpus.read(TEXTS)
     table = texts.counts().toarray()
     expected = CountVectorizer().fit(TEXTS)
     assert texts.vocabulary == list(expected.get_feature_names_out())
@@ -27,20 +27,20 @@ def test_texts_lists_of_words_counts_and_frames_give_the_same_counts():
         np.array(TEXTS, dtype=object),
         texts,
     ):
-        found = mk.Corpus.read(same)
+        found = mk.topics.Corpus.read(same)
         assert found.vocabulary == texts.vocabulary
         assert (found.counts().toarray() == table).all()
     for same in (table, csc_matrix(table), coo_array(table), table.tolist(), table.astype(float)):
-        assert (mk.Corpus.read(same, texts.vocabulary).counts().toarray() == table).all()
+        assert (mk.topics.Corpus.read(same, texts.vocabulary).counts().toarray() == table).all()
 
 
 def test_vectorisers_of_scikit_learn_cut_texts_fitted_or_not():
     vectoriser = CountVectorizer(stop_words="english", ngram_range=(1, 2))
-    corpus = mk.Corpus.read(TEXTS, tokenizer=vectoriser)
+    corpus = mk.topics.Corpus.read(TEXTS, tokenizer=vectoriser)
     assert (corpus.counts().toarray() == vectoriser.transform(TEXTS).toarray()).all()
-    again = mk.Corpus.read(["a red cat"], tokenizer=vectoriser)
+    again = mk.topics.Corpus.read(["a red cat"], tokenizer=vectoriser)
     assert again.vocabulary == corpus.vocabulary
-    new = mk.Corpus.read(["the cat sat"], corpus)  # cut as the corpus was
+    new = mk.topics.Corpus.read(["the cat sat"], corpus)  # cut as the corpus was
     assert sorted(new.document(0)) == ["cat", "cat sat", "sat"]
 
 
@@ -50,14 +50,14 @@ def test_folders_and_files_are_read_and_streamed(tmp_path):
     (folder / "a.txt").write_text("one two\nthree")
     (folder / "deep" / "b.txt").write_text("two")
     (folder / "notes.csv").write_text("not,a,document")
-    corpus = mk.Corpus.read(folder)
+    corpus = mk.topics.Corpus.read(folder)
     assert corpus.names == ["a.txt", "deep/b.txt"]
     assert corpus.lengths.tolist() == [3, 1]
     lines = tmp_path / "lines.txt"
     lines.write_text("\n".join(TEXTS) + "\n")
-    whole = mk.Corpus.read(lines)
-    assert whole.lengths.tolist() == mk.Corpus.read(TEXTS).lengths.tolist()
-    stream = mk.Corpus.stream(str(lines), batch_size=3)
+    whole = mk.topics.Corpus.read(lines)
+    assert whole.lengths.tolist() == mk.topics.Corpus.read(TEXTS).lengths.tolist()
+    stream = mk.topics.Corpus.stream(str(lines), batch_size=3)
     for _ in range(2):  # it can be gone through again
         pieces = list(stream)
         assert [len(p) for p in pieces] == [3, 1]
@@ -65,7 +65,7 @@ def test_folders_and_files_are_read_and_streamed(tmp_path):
 
 
 def test_empty_documents_stay_and_words_outside_the_vocabulary_are_counted():
-    corpus = mk.Corpus.read(["a b z z", "", "q"], ["a", "b"], tokenizer=str.split)
+    corpus = mk.topics.Corpus.read(["a b z z", "", "q"], ["a", "b"], tokenizer=str.split)
     assert len(corpus) == 3
     assert corpus.lengths.tolist() == [2, 0, 0]
     assert corpus.unknown.tolist() == [2, 0, 1]
@@ -78,15 +78,15 @@ def test_rare_and_common_words_leave_as_in_scikit_learn():
     texts = ["a b c", "a b d", "a c e", "a c f"]
     for options in ({"min_df": 2}, {"max_df": 0.5}, {"min_df": 0.5, "max_df": 3}, {"max_features": 2}):
         expected = CountVectorizer(tokenizer=str.split, token_pattern=None, **options).fit(texts)
-        corpus = mk.Corpus.read(texts, tokenizer=str.split, **options)
+        corpus = mk.topics.Corpus.read(texts, tokenizer=str.split, **options)
         assert corpus.vocabulary == list(expected.get_feature_names_out())
         assert corpus.unknown.sum() + len(corpus.words) == 12
-        assert mk.Corpus.stream(texts, tokenizer=str.split, **options).vocabulary == corpus.vocabulary
+        assert mk.topics.Corpus.stream(texts, tokenizer=str.split, **options).vocabulary == corpus.vocabulary
 
 
 def test_halves_share_each_document_and_splits_share_the_documents():
     rng = np.random.default_rng(0)
-    corpus = mk.Corpus.read(rng.poisson(1.5, size=(20, 7)))
+    corpus = mk.topics.Corpus.read(rng.poisson(1.5, size=(20, 7)))
     first, second = corpus.halves(0)
     assert (first.counts() + second.counts() != corpus.counts()).nnz == 0
     assert set((first.lengths - second.lengths).tolist()) <= {0, 1}
@@ -113,7 +113,7 @@ def test_halves_share_each_document_and_splits_share_the_documents():
 )
 def test_bad_documents_get_one_sentence(documents, sentence):
     with pytest.raises(mk.MarkoviaError, match=sentence):
-        mk.Corpus.read(documents)
+        mk.topics.Corpus.read(documents)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +132,9 @@ def test_bad_documents_get_one_sentence(documents, sentence):
 )
 def test_bad_options_get_one_sentence(options, sentence):
     with pytest.raises(mk.MarkoviaError, match=sentence):
-        mk.Corpus.read(TEXTS, **options)
+        mk.topics.Corpus.read(TEXTS, **options)
 
 
 def test_counts_in_other_vocabularies_say_how_many_columns_they_have():
     with pytest.raises(mk.MarkoviaError, match="2 columns, and the vocabulary 3 words"):
-        mk.Corpus.read([[1, 2]], ["a", "b", "c"])
+        mk.topics.Corpus.read([[1, 2]], ["a", "b", "c"])

@@ -236,17 +236,29 @@ def rows(n=40, seed=0):
 @pytest.mark.parametrize(
     ("model", "change", "message"),
     [
-        (mk.LinearRegression(l2=np.inf), {}, "l2= is a number >= 0, not inf"),
-        (mk.LogisticRegression(tol="a"), {}, "tol= is None or a positive number"),
-        (mk.LinearRegression(tol=-1), {}, "tol= is None or a positive number"),
-        (mk.LogisticRegression(solver="lms", learning_rate=-1), {}, "learning_rate= is None or a positive"),
-        (mk.LogisticRegression(solver="sgd", learning_rate="a"), {}, "learning_rate= is None or a positive"),
-        (mk.LinearRegression(), {"y": list("abcd") * 10}, "y must be numbers"),
-        (mk.LinearRegression(), {"offset": ["a"] * 40}, "the offset must be numbers"),
-        (mk.LogisticRegression(), {"offset": [0.0] * 39 + [np.nan]}, "the offset of row 39 is missing"),
-        (mk.LogisticRegression(), {"y": np.ones(40, dtype=int)}, "only one class, 1$"),
-        (mk.GLM("binomial"), {"y": np.zeros((40, 2))}, "needs a success or a failure"),
-        (mk.GLM("bernoulli", "log"), {}, "does not have under the link 'log'"),
+        (mk.regression.LinearRegression(l2=np.inf), {}, "l2= is a number, 0 or more, not inf"),
+        (mk.regression.LogisticRegression(tol="a"), {}, "tol= is a positive number or None"),
+        (mk.regression.LinearRegression(tol=-1), {}, "tol= is a positive number or None"),
+        (
+            mk.regression.LogisticRegression(solver="lms", learning_rate=-1),
+            {},
+            "learning_rate= is a positive number or None",
+        ),
+        (
+            mk.regression.LogisticRegression(solver="sgd", learning_rate="a"),
+            {},
+            "learning_rate= is a positive number or None",
+        ),
+        (mk.regression.LinearRegression(), {"y": list("abcd") * 10}, "y must be numbers"),
+        (mk.regression.LinearRegression(), {"offset": ["a"] * 40}, "the offset must be numbers"),
+        (
+            mk.regression.LogisticRegression(),
+            {"offset": [0.0] * 39 + [np.nan]},
+            "the offset of row 39 is missing",
+        ),
+        (mk.regression.LogisticRegression(), {"y": np.ones(40, dtype=int)}, "only one class, 1$"),
+        (mk.regression.GLM("binomial"), {"y": np.zeros((40, 2))}, "needs a success or a failure"),
+        (mk.regression.GLM("bernoulli", "log"), {}, "does not have under the link 'log'"),
     ],
 )
 def test_regressions_refuse_in_one_sentence(model, change, message):
@@ -259,19 +271,19 @@ def test_regressions_refuse_in_one_sentence(model, change, message):
 
 def test_an_interval_of_a_summary_has_a_probability():
     x, y, _ = rows()
-    with pytest.raises(mk.MarkoviaError, match="level= is a probability"):
-        mk.LinearRegression().fit(x, y).summary(level="a")
+    with pytest.raises(mk.MarkoviaError, match="level= is between 0 and 1"):
+        mk.regression.LinearRegression().fit(x, y).summary(level="a")
 
 
 def test_log_probabilities_do_not_end_where_probabilities_do():
     x, y, counts = rows()
     far = 1e6 * np.array([[1.0, 0.0], [-1.0, 0.0]])
-    logistic = mk.LogisticRegression().fit(x, y)
+    logistic = mk.regression.LogisticRegression().fit(x, y)
     slope, level = logistic.coef_[0, 0], logistic.intercept_[0]
     np.testing.assert_allclose(
         logistic.predict_log_proba(far)[:, 0], [-(level + 1e6 * slope), 0.0], rtol=1e-12, atol=1e-12
     )
-    softmax = mk.SoftmaxRegression().fit(x, np.minimum(counts, 2))
+    softmax = mk.regression.SoftmaxRegression().fit(x, np.minimum(counts, 2))
     eta = softmax.linear_predictor(far)
     np.testing.assert_allclose(softmax.predict_log_proba(far), eta - eta.max(axis=1, keepdims=True))
     for model in (logistic, softmax):
@@ -282,9 +294,9 @@ def test_log_probabilities_do_not_end_where_probabilities_do():
 def test_coefficients_do_not_depend_on_the_unit_of_the_columns():
     x, y, counts = rows()
     for make, target in (
-        (mk.LogisticRegression, y),
-        (mk.PoissonRegression, counts),
-        (mk.LinearRegression, y),
+        (mk.regression.LogisticRegression, y),
+        (mk.regression.PoissonRegression, counts),
+        (mk.regression.LinearRegression, y),
     ):
         plain = make().fit(x, target)
         for unit in (1e-6, 1e6):
@@ -305,9 +317,9 @@ def test_the_hessian_of_logistic_regression_is_singular_where_a_column_is_repeat
     assert smallest == pytest.approx(0.0, abs=1e-12)
     y = (np.random.default_rng(0).random(40) < mu).astype(int)
     with pytest.warns(mk.errors.ConvergenceWarning, match="not unique: column 2"):
-        repeated = mk.LogisticRegression().fit(twice, y)
+        repeated = mk.regression.LogisticRegression().fit(twice, y)
     np.testing.assert_allclose(
-        repeated.predict_proba(twice), mk.LogisticRegression().fit(x, y).predict_proba(x)
+        repeated.predict_proba(twice), mk.regression.LogisticRegression().fit(x, y).predict_proba(x)
     )
 
 
@@ -320,7 +332,7 @@ def test_a_node_of_an_ising_model_given_the_others_is_a_logistic_regression():
     factors += [mk.Factor(["a", n], np.exp(w * np.outer(spins, spins))) for n, w in j.items()]
     mn = mk.MarkovNetwork(dict.fromkeys("abc", spins), factors)
     data = mn.sample(4000, seed=rng)
-    found = mk.LogisticRegression().fit(data[["b", "c"]], data["a"])
+    found = mk.regression.LogisticRegression().fit(data[["b", "c"]], data["a"])
     exact = [2 * h, 2 * j["b"], 2 * j["c"]]
     for b, c in ((-1, -1), (-1, 1), (1, -1), (1, 1)):
         p = mn.query("a", given={"b": b, "c": c})[1]
@@ -332,7 +344,7 @@ def test_a_node_of_an_ising_model_given_the_others_is_a_logistic_regression():
 # -- classifiers -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [mk.GaussianNaiveBayes, mk.NaiveBayes])
+@pytest.mark.parametrize("make", [mk.classifiers.GaussianNaiveBayes, mk.classifiers.NaiveBayes])
 def test_numbers_too_large_for_a_variance_are_refused_and_not_answered_with_nan(make):
     x, y, _ = rows()
     fitted = make().fit(x, y)
@@ -349,25 +361,25 @@ def test_numbers_too_large_for_a_variance_are_refused_and_not_answered_with_nan(
 
 def test_a_threshold_is_a_number():
     with pytest.raises(mk.MarkoviaError, match="binarize= is a number or None"):
-        mk.BernoulliNaiveBayes(binarize="x").fit([[0.0], [1.0]], [0, 1])
+        mk.classifiers.BernoulliNaiveBayes(binarize="x").fit([[0.0], [1.0]], [0, 1])
 
 
 def test_negative_weights_of_a_graph_are_named():
     some = np.ones((4, 4)) - 2.0 * np.eye(4)[[1, 0, 3, 2]]
     for graph in (some, -np.ones((4, 4))):
         with pytest.raises(mk.MarkoviaError, match="negative"):
-            mk.LabelPropagation(graph="precomputed").fit(graph, [0, 1, -1, -1])
+            mk.classifiers.LabelPropagation(graph="precomputed").fit(graph, [0, 1, -1, -1])
 
 
 def test_answers_from_several_threads_are_those_of_one():
     x, y, _ = rows(200)
     models = [
-        mk.LogisticRegression().fit(x, y),
-        mk.GaussianNaiveBayes().fit(x, y),
-        mk.CategoricalNaiveBayes().fit((x > 0).astype(int), y),
+        mk.regression.LogisticRegression().fit(x, y),
+        mk.classifiers.GaussianNaiveBayes().fit(x, y),
+        mk.classifiers.CategoricalNaiveBayes().fit((x > 0).astype(int), y),
     ]
     for model in models:
-        data = (x > 0).astype(int) if isinstance(model, mk.CategoricalNaiveBayes) else x
+        data = (x > 0).astype(int) if isinstance(model, mk.classifiers.CategoricalNaiveBayes) else x
         alone = model.predict_proba(data)
         with ThreadPoolExecutor(4) as pool:
             for found in pool.map(lambda _, m=model, d=data: m.predict_proba(d), range(16)):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from markovia.errors import InvalidArgument
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.optimise.checkpoint import digest_of
 
 
 class Walk:
@@ -61,7 +62,7 @@ def test_a_file_of_other_data_or_no_such_file_is_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="other data or settings"):
         run(4, path, digest=digest_of(np.arange(4)))
     path.write_text("nothing of the kind")
-    with pytest.raises(InvalidArgument, match="not a file of a sampler"):
+    with pytest.raises(InvalidArgument, match="is no checkpoint"):
         run(4, path)
 
 

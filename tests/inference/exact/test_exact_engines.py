@@ -40,6 +40,7 @@ from model_strategies import (
     log_weights,
     random_case,
     random_findings,
+    tries,
 )
 
 seeds = st.integers(0, 2**32 - 1)
@@ -114,7 +115,7 @@ def test_best_explanations_and_marginal_map_are_the_largest_entries(engine, case
 @every_exact_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_on_models_of_every_kind(engine, kind):
-    for seed in range(40):
+    for seed in tries(40):
         check_every_question(seed, engine, kind)
 
 
@@ -208,7 +209,7 @@ def test_cliques_of_a_million_entries_are_summed_right(engine, zeros, seed):
 @pytest.mark.skipif("conditioning" not in EXACT, reason="there is no engine of that name")
 def test_conditioning_in_little_memory_answers_every_question():
     answered = 0
-    for seed in range(150):
+    for seed in tries(150):
         case = random_case([seed, 71], max_entries=800)
         rng = np.random.default_rng([seed, 72])
         engine = replace(get_engine("conditioning"), max_bytes=int(rng.integers(8, 600)))
@@ -217,7 +218,7 @@ def test_conditioning_in_little_memory_answers_every_question():
             answered += 1
         except mk.errors.TooLarge:  # the answer itself does not fit
             continue
-    assert answered > 75
+    assert answered > len(tries(150)) / 2
 
 
 # -- impossible evidence -------------------------------------------------------------------------------------------
@@ -269,7 +270,7 @@ def test_a_model_of_weight_zero_blames_no_finding(engine):
 
 @every_exact_engine
 @pytest.mark.parametrize("kind", ["directed", "certain", "undirected"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_draws_follow_the_joint_posterior(engine, kind, seed):
     """A chi-square test on the whole joint table; a right engine fails one with probability 1e-6."""
     stats = pytest.importorskip("scipy.stats")

@@ -435,7 +435,7 @@ def test_a_query_interrupted_at_any_step_leaves_the_model_usable_and_right(engin
     script = f"import sys; sys.path.insert(0, {here!r})\n{INTERRUPTED}"
     for seed in (3, 4):
         done = subprocess.run(
-            [sys.executable, "-c", script, engine, str(seed)], capture_output=True, text=True, timeout=300
+            [sys.executable, "-c", script, engine, str(seed)], capture_output=True, text=True, timeout=600
         )
         assert done.stdout.strip() == "usable and right", done.stderr[-2000:]
 

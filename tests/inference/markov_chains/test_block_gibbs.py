@@ -79,7 +79,7 @@ def test_a_block_draw_is_exact_given_the_rest():
     for _ in range(5000):
         chain.x[:] = start
         block_gibbs_place(stepper, chain)
-        sweep_blocks(stepper.arrays, chain, stepper.forests[0], *one)
+        sweep_blocks(stepper.arrays, chain, stepper.forests[0], one)
         assert list(chain.x[2:]) == start[2:]
         counts[tuple(chain.x[:2])] += 1
     assert abs(chi_square(counts.ravel(), row)) < 4

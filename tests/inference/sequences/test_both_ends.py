@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from markovia.inference.sequences import hidden_chain as chains
-from markovia.inference.sequences.both_ends import Arrays, smoothed
+from markovia.inference.sequences.both_ends import smoothed
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 
 
@@ -55,8 +55,7 @@ def test_halves_give_up_where_numbers_become_too_small(from_one_end):
     codes = np.r_[np.full(20, 0), np.full(20, 1)]
     seen = Observed(logs, codes, np.array([0, steps]))
     chain = HiddenChain([0.5, 0.5], np.eye(2))
-    given = Arrays(*chain._sums(seen)[1:])
-    assert smoothed(given, np.arange(steps), steps, own=True, counted=False) is None
+    assert smoothed(chain._sums(seen), np.arange(steps), steps, own=True, counted=False) is None
     assert chain.smooth(seen).sums == pytest.approx(np.full((steps, 2), 0.5))
     late = Observed(logs, codes[::-1].copy(), np.array([0, steps]))
     assert chain.smooth(late).sums == pytest.approx(np.full((steps, 2), 0.5))

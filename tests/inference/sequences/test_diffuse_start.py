@@ -140,7 +140,7 @@ def test_any_arima_with_any_gaps_is_the_dense_integral(seed, order, seasonal, ki
 )
 def test_any_structural_series_with_any_gaps_is_the_dense_integral(seed, trend, season, cycle, kinds):
     rng = np.random.default_rng(seed)
-    ours = mk.StructuralSeries(trend, seasonal=season, cycle=cycle)
+    ours = mk.series.StructuralSeries(trend, seasonal=season, cycle=cycle)
     values = {name: float(rng.uniform(0.2, 0.8)) for name in ours.parameter_names}
     space = ours.set_params(params=values).space
     sequences = [
@@ -185,7 +185,7 @@ def test_a_start_is_told_after_a_gap_of_a_hundred_seasons_steps():
     rng = np.random.default_rng(5)
     y = walk_with_gaps(rng, 150, [], 12)
     y[1:121] = np.nan
-    model = mk.StructuralSeries("local linear trend", seasonal=12, params=[0.5, 0.2, 0.01, 0.05])
+    model = mk.series.StructuralSeries("local linear trend", seasonal=12, params=[0.5, 0.2, 0.01, 0.05])
     assert model.score(y) == pytest.approx(dense(model.space, y)[0], rel=1e-7)
 
 

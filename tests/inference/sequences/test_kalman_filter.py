@@ -133,11 +133,11 @@ def test_covariances_that_have_come_to_rest_change_no_answer():
     y, offsets = random_rows(rng, [400, 300], 2, 0.0)
     y[200, 1] = np.nan
     resting = KalmanFilter(space, y, offsets)
-    assert len(np.unique(resting.slot)) < 250
+    assert len(np.unique(resting.gains.slot)) < 250
     assert len(np.unique(resting.smoothed.place)) < 400
     moving = space.__class__(**{**vars(space), "transition": np.repeat(space.transition, 400, axis=0)})
     moved = KalmanFilter(moving, y, offsets)
-    assert len(np.unique(moved.slot)) == 700
+    assert len(np.unique(moved.gains.slot)) == 700
     np.testing.assert_allclose(resting.log_prob, moved.log_prob, rtol=1e-11)
     for i in range(2):
         np.testing.assert_allclose(resting.smoothed.mean[i], moved.smoothed.mean[i], atol=1e-10)

@@ -101,6 +101,6 @@ def test_an_impossible_sequence_is_named_and_visits_are_refused():
             verb([0, 0, 1, 0], parallel="time")
     assert coin.log_prob([[0, 0], [0, 1]], parallel="time").tolist() == [0.0, -np.inf]
     np.testing.assert_allclose(coin.filter([0, 0, 0], parallel="time")[0], [[1.0, 0.0]] * 3)
-    visits = mk.HiddenSemiMarkov(2, max_duration=3, random_state=0, max_iter=1).fit([0, 1, 1, 0, 0, 1])
+    visits = mk.series.HiddenSemiMarkov(2, max_duration=3, random_state=0, max_iter=1).fit([0, 1, 1, 0, 0, 1])
     with pytest.raises(UnsupportedModel, match="leave out parallel='time'"):
         visits.filter([0, 1], parallel="time")

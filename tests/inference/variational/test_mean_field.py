@@ -7,7 +7,7 @@ import markovia as mk
 from markovia.inference.flat_graphs.consistent_states import configuration, consistent_states
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.variational.mean_field_clusters import clusters_of, grid_positions
-from model_strategies import log_sum, log_weights, random_case, random_findings
+from model_strategies import log_sum, log_weights, random_case, random_findings, tries
 
 MeanField, Structured = mk.engines.MeanField, mk.engines.StructuredMeanField
 
@@ -41,7 +41,7 @@ def test_two_spins_give_the_worked_numbers():
 @pytest.mark.parametrize("kind", ["directed", "certain", "structured", "undirected", "factor graph"])
 def test_the_bound_never_falls_and_never_passes_log_z(kind):
     engine = MeanField(restarts=2)
-    for seed in range(200):
+    for seed in tries(200):
         case = random_case(seed, kind, max_entries=500)
         given = random_findings(case, np.random.default_rng(seed), 0.2)
         log_z = float(log_sum(log_weights(case, given)))
@@ -61,7 +61,7 @@ def test_the_bound_never_falls_and_never_passes_log_z(kind):
 def test_structured_bounds_never_fall_and_lie_between_naive_and_log_z(clusters):
     engine = Structured(clusters, block=2, restarts=2)
     naive = MeanField(restarts=2, tolerance=1e-5)
-    for seed in range(90):
+    for seed in tries(90):
         case = random_case(seed + 5000, max_entries=500)
         given = random_findings(case, np.random.default_rng(seed), 0.2)
         log_z = float(log_sum(log_weights(case, given)))
@@ -245,7 +245,7 @@ def test_grids_are_recognised_whatever_the_order_of_their_variables():
 
 @pytest.mark.parametrize("kind", ["auto", "blocks", "chains", "trees"])
 def test_clusters_are_a_partition_and_trees_have_no_loops(kind):
-    for seed in range(40):
+    for seed in tries(40):
         case = random_case(seed + 900, max_entries=3000)
         graph = flat_graph(problem_of(case.model))
         clusters = clusters_of(graph, kind, 2, list(case.cards))
@@ -259,7 +259,7 @@ def test_clusters_are_a_partition_and_trees_have_no_loops(kind):
 
 
 def test_arc_consistency_keeps_every_possible_state_and_the_search_finds_one():
-    for seed in range(200):
+    for seed in tries(200):
         case = random_case(seed + 40, ["certain", "undirected"][seed % 2], max_entries=300)
         graph = flat_graph(problem_of(case.model))
         states = consistent_states(graph)

@@ -392,7 +392,7 @@ def test_options_and_values_without_meaning_are_refused():
         entropy(column)
     with pytest.raises(InvalidArgument, match="continuous"):
         entropy(np.array([1j, 2j]))
-    with pytest.raises(InvalidArgument, match="p is not an array of numbers"):
+    with pytest.raises(InvalidArgument, match="p is an array of numbers, not"):
         kl_divergence([[0.5], [0.2, 0.3]], [0.5, 0.5])
     with pytest.raises(InvalidArgument, match="cov has a missing or infinite number"):
         mahalanobis([1.0], [0.0], [[math.nan]])

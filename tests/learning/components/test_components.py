@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import stdtrit
 
 from markovia.learning.components.discrete import Bernoulli, Categorical, Multinomial, Poisson
-from markovia.learning.components.gaussian import Gaussian, GaussianMixture, StudentT
+from markovia.learning.components.gaussian import Gaussian, GaussianMixtureComponents, StudentT
 
 RNG = np.random.default_rng(0)
 MEANS = RNG.normal(size=(2, 2))
@@ -22,7 +22,7 @@ WEIGHTS = RNG.random((40, 2))
 def test_densities_are_those_of_scipy():
     gaussian = Gaussian(MEANS, FULL).log_densities(ROWS)
     student = StudentT(MEANS, FULL, np.array([3.0, 50.0])).log_densities(ROWS)
-    mixture = GaussianMixture(np.array([[0.3, 0.7]]), MEANS[None], FULL[None]).log_densities(ROWS)
+    mixture = GaussianMixtureComponents(np.array([[0.3, 0.7]]), MEANS[None], FULL[None]).log_densities(ROWS)
     for k, df in enumerate((3.0, 50.0)):
         assert gaussian[:, k] == pytest.approx(stats.multivariate_normal(MEANS[k], FULL[k]).logpdf(ROWS))
         assert student[:, k] == pytest.approx(stats.multivariate_t(MEANS[k], FULL[k], df).logpdf(ROWS))
@@ -114,7 +114,7 @@ def test_free_parameters_are_counted():
         ("spherical", 2 * 2 + 2),
     ):
         assert Gaussian(MEANS, FULL, kind).n_free == want
-    assert GaussianMixture(np.full((1, 2), 0.5), MEANS[None], FULL[None]).n_free == 1 + 4 + 6
+    assert GaussianMixtureComponents(np.full((1, 2), 0.5), MEANS[None], FULL[None]).n_free == 1 + 4 + 6
     assert StudentT(MEANS, FULL, np.ones(2)).n_free == 4 + 6 + 2
     assert Categorical(np.full((2, 3), 1 / 3), (0, 1, 2)).n_free == 4
     assert Poisson(np.ones((2, 3))).n_free == Bernoulli(np.ones((2, 3))).n_free == 6

@@ -130,12 +130,12 @@ def test_a_field_without_edges_is_a_logistic_regression_with_twice_the_weight():
     """p(y | x) = exp(y w.x) / (exp(w.x) + exp(-w.x)) = 1 / (1 + exp(-2 y w.x)) for y = -1, +1."""
     rng = np.random.default_rng(0)
     w, x = rng.normal(size=3), rng.normal(size=(5, 3))
-    crf = mk.CRF.from_weights([-1, 1], [-w, w], np.zeros((2, 2)), graph=[])
+    crf = mk.crf.CRF.from_weights([-1, 1], [-w, w], np.zeros((2, 2)), graph=[])
     np.testing.assert_allclose(crf.predict_proba([x])[0][:, 1], expit(2 * x @ w), rtol=1e-12)
-    data = [rng.normal(size=(4, 3)) for _ in range(60)]
+    data = [rng.normal(size=(4, 3)) for _ in range(20)]
     labels = [np.where(rng.random(4) < expit(2 * d @ w), 1, -1) for d in data]
-    field = mk.CRF(graph=[], C=np.inf, tol=1e-8).fit(data, labels)
-    flat = mk.LogisticRegression().fit(np.concatenate(data), np.concatenate(labels))
+    field = mk.crf.CRF(graph=[], C=np.inf, tol=1e-8).fit(data, labels)
+    flat = mk.regression.LogisticRegression().fit(np.concatenate(data), np.concatenate(labels))
     np.testing.assert_allclose(field.coef_[1] - field.coef_[0], flat.coef_[0], rtol=1e-4)
 
 
@@ -153,10 +153,14 @@ def test_words_with_pair_third_order_and_dictionary_potentials():
     names = [f"y{i}" for i in range(5)]
     place = {n: i for i, n in enumerate(names)}
     states = {n: list(LETTERS) for n in names}
-    looks = mk.ConditionalFeature(names, lambda x, at, y: x[place[at[0]]][LETTERS.index(y)], "looks")
-    after = mk.ConditionalFeature(list(itertools.pairwise(names)), lambda x, at, a, b: a + b == "qu", "q-u")
-    ending = mk.ConditionalFeature([tuple(names[2:])], lambda x, at, *y: "".join(y) == "ing", "i-n-g")
-    known = mk.ConditionalFeature([tuple(names)], lambda x, at, *y: "".join(y) in ("quing", "gnigg"), "word")
+    looks = mk.crf.ConditionalFeature(names, lambda x, at, y: x[place[at[0]]][LETTERS.index(y)], "looks")
+    after = mk.crf.ConditionalFeature(
+        list(itertools.pairwise(names)), lambda x, at, a, b: a + b == "qu", "q-u"
+    )
+    ending = mk.crf.ConditionalFeature([tuple(names[2:])], lambda x, at, *y: "".join(y) == "ing", "i-n-g")
+    known = mk.crf.ConditionalFeature(
+        [tuple(names)], lambda x, at, *y: "".join(y) in ("quing", "gnigg"), "word"
+    )
     x = np.random.default_rng(3).normal(size=(5, 5))
     bonus = np.array([1.5, 2.0, 0.7])
     words = ["".join(w) for w in itertools.product(LETTERS, repeat=5)]
@@ -164,7 +168,7 @@ def test_words_with_pair_third_order_and_dictionary_potentials():
     scores = look + [spell(bonus, w) for w in words]
     p = np.exp(scores - scores.max())
     p /= p.sum()
-    crf = mk.FeatureCRF(states, [looks, after, ending, known]).set_weights([1.0, *bonus])
+    crf = mk.crf.FeatureCRF(states, [looks, after, ending, known]).set_weights([1.0, *bonus])
     assert "".join(crf.predict([x])[0].values()) == words[int(p.argmax())]
     expected = [
         p @ look,
@@ -203,8 +207,8 @@ def test_several_labels_of_one_picture_depend_on_each_other():
     ]
     labels = [dict(zip(names, row, strict=True)) for row in truth.tolist()]
     graph = list(itertools.combinations(names, 2))
-    joined = mk.CRF(graph, fit_intercept=False).fit(inputs[:200], labels[:200])
-    alone = mk.CRF(mk.graphs.UndirectedGraph(nodes=names), fit_intercept=False).fit(
+    joined = mk.crf.CRF(graph, fit_intercept=False).fit(inputs[:200], labels[:200])
+    alone = mk.crf.CRF(mk.graphs.UndirectedGraph(nodes=names), fit_intercept=False).fit(
         inputs[:200], labels[:200]
     )
     assert joined.score(inputs[200:], labels[200:]) > alone.score(inputs[200:], labels[200:])
@@ -229,7 +233,7 @@ def enumerate_field(scores, table, edges):
 def test_edges_that_are_given_twice_count_twice(edges):
     node, table = np.array([[0.3], [-0.4]]), np.array([[0.5, -0.2], [0.1, 0.9]])
     x = np.array([[1.0], [2.0], [0.5]])
-    crf = mk.CRF.from_weights([0, 1], node, table, graph=None)
+    crf = mk.crf.CRF.from_weights([0, 1], node, table, graph=None)
     exact = enumerate_field(x @ node.T, table, edges)
     assert crf.log_partition([(x, edges)])[0] == pytest.approx(np.logaddexp.reduce(list(exact.values())))
     assert tuple(crf.predict([(x, edges)])[0].tolist()) == max(exact, key=exact.get)
@@ -244,9 +248,9 @@ def test_best_labellings_of_loops_do_not_underflow(size, sign):
     for _ in range(5):
         x = rng.normal(size=(4, 1))
         exact = enumerate_field(x @ node.T, table, edges)
-        crf = mk.CRF.from_weights([0, 1, 2], node, table, graph=None)
+        crf = mk.crf.CRF.from_weights([0, 1, 2], node, table, graph=None)
         assert exact[tuple(crf.predict([(x, edges)])[0].tolist())] == pytest.approx(max(exact.values()))
-        grid = mk.GridCRF.from_weights([0, 1, 2], node, table)
+        grid = mk.crf.GridCRF.from_weights([0, 1, 2], node, table)
         square = enumerate_field(x @ node.T, table, [(0, 1), (2, 3), (0, 2), (1, 3)])
         found = grid.predict([x.reshape(2, 2)])[0].ravel().tolist()
         assert square[tuple(found)] == pytest.approx(max(square.values()))
@@ -258,27 +262,27 @@ X, Y = [np.eye(2)[[0, 1, 0]], np.eye(2)[[1, 1]]], [[0, 1, 0], [1, 1]]
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: mk.CRF().fit([np.zeros((0, 2))], [[]]), "no instance has a node"),
-        (lambda: mk.CRF().fit(X, [[None] * 3, [None] * 2]), "not all strings"),
-        (lambda: mk.CRF().fit(X, [["a", 1, "a"], ["a", "a"]]), "not all strings, or all whole numbers: 'a', 1"),
-        (lambda: mk.CRF().fit(X, [["a", "b", "a"], [1, 1]]), "some instances are strings"),
-        (lambda: mk.CRF().fit(X, Y).log_likelihood(X, [["0", "1", "0"], ["1", "1"]]), "unknown label '0'"),
-        (lambda: mk.CRF().fit(X, [list("121"), list("22")]).log_likelihood(X, [[12, 1, 1], [2, 2]]), "unknown label 12"),
-        (lambda: mk.CRF(3).fit(X, Y), "graph= is 'chain', pairs of nodes"),
-        (lambda: mk.CRF([0, 1]).fit(X, Y), "list of pairs"),
-        (lambda: mk.CRF(tol="a").fit(X, Y), "tol= is a positive number"),
-        (lambda: mk.CRF(solver="sgd", learning_rate=-1).fit(X, Y), "learning_rate= is a positive"),
-        (lambda: mk.CRF(damping="a").fit(X, Y), "damping="),
-        (lambda: mk.CRF.from_weights([0, 1], [[np.nan], [1]], np.zeros((2, 2))), "coef must hold finite"),
-        (lambda: mk.CRF.from_weights([0, 1], [[0], [1]], np.full((2, 2), np.inf)), "edge_coef must hold"),
-        (lambda: mk.CRF.from_weights([0, 0], [[0], [1]], np.zeros((2, 2))), "different labels"),
-        (lambda: mk.CRF.from_weights([0, 1], [[0], [1]], np.zeros((2, 2)), [1, 2, 3]), "intercept= has one"),
+        (lambda: mk.crf.CRF().fit([np.zeros((0, 2))], [[]]), "no instance has a node"),
+        (lambda: mk.crf.CRF().fit(X, [[None] * 3, [None] * 2]), "not all strings"),
+        (lambda: mk.crf.CRF().fit(X, [["a", 1, "a"], ["a", "a"]]), "not all strings, or all whole numbers: 'a', 1"),
+        (lambda: mk.crf.CRF().fit(X, [["a", "b", "a"], [1, 1]]), "some instances are strings"),
+        (lambda: mk.crf.CRF().fit(X, Y).log_likelihood(X, [["0", "1", "0"], ["1", "1"]]), "unknown label '0'"),
+        (lambda: mk.crf.CRF().fit(X, [list("121"), list("22")]).log_likelihood(X, [[12, 1, 1], [2, 2]]), "unknown label 12"),
+        (lambda: mk.crf.CRF(3).fit(X, Y), "graph= is 'chain', pairs of nodes"),
+        (lambda: mk.crf.CRF([0, 1]).fit(X, Y), "list of pairs"),
+        (lambda: mk.crf.CRF(tol="a").fit(X, Y), "tol= is a number, above 0, not 'a'"),
+        (lambda: mk.crf.CRF(solver="sgd", learning_rate=-1).fit(X, Y), "learning_rate= is a number, above 0"),
+        (lambda: mk.crf.CRF(damping="a").fit(X, Y), "damping="),
+        (lambda: mk.crf.CRF.from_weights([0, 1], [[np.nan], [1]], np.zeros((2, 2))), "coef must hold finite"),
+        (lambda: mk.crf.CRF.from_weights([0, 1], [[0], [1]], np.full((2, 2), np.inf)), "edge_coef must hold"),
+        (lambda: mk.crf.CRF.from_weights([0, 0], [[0], [1]], np.zeros((2, 2))), "different labels"),
+        (lambda: mk.crf.CRF.from_weights([0, 1], [[0], [1]], np.zeros((2, 2)), [1, 2, 3]), "intercept= has one"),
         (lambda: mk.ChainCRF.from_weights([0, 1], [[0], [1]], np.zeros((2, 2)), start=[1]), "start= has one"),
-        (lambda: mk.GridCRF(edge_features="contrast", contrast_channels=[4]).fit([np.eye(2)], [np.eye(2, dtype=int)]),
+        (lambda: mk.crf.GridCRF(edge_features="contrast", contrast_channels=[4]).fit([np.eye(2)], [np.eye(2, dtype=int)]),
          "numbers from 0 to 0"),
-        (lambda: mk.GridCRF(edge_features=lambda a, b: "x").fit([np.eye(2)], [np.eye(2, dtype=int)]), "returns must be"),
-        (lambda: mk.GridCRF(edge_features=lambda a, b: a * np.nan).fit([np.eye(2)], [np.eye(2, dtype=int)]), "finite"),
-        (lambda: mk.GridCRF().fit([[["a", "b"]]], [[[0, 1]]]), "image 0 must be a number"),
+        (lambda: mk.crf.GridCRF(edge_features=lambda a, b: "x").fit([np.eye(2)], [np.eye(2, dtype=int)]), "returns must be"),
+        (lambda: mk.crf.GridCRF(edge_features=lambda a, b: a * np.nan).fit([np.eye(2)], [np.eye(2, dtype=int)]), "finite"),
+        (lambda: mk.crf.GridCRF().fit([[["a", "b"]]], [[[0, 1]]]), "image 0 must be a number"),
     ],
 )  # fmt: skip
 def test_conditional_fields_refuse_in_one_sentence(wrong, message):
@@ -292,7 +296,7 @@ def test_pictures_of_one_pixel_and_of_one_line_are_pictures():
     labels = [(np.indices(s).sum(axis=0) // 2) % 2 for s in shapes]
     images = [y + rng.normal(scale=0.3, size=y.shape) for y in labels]
     for neighbours in (4, 8):
-        crf = mk.GridCRF(neighbours=neighbours, edge_features="contrast").fit(images, labels)
+        crf = mk.crf.GridCRF(neighbours=neighbours, edge_features="contrast").fit(images, labels)
         assert [p.shape for p in crf.predict(images)] == shapes
         assert [p.shape for p in crf.predict_proba(images)] == [(*s, 2) for s in shapes]
 
@@ -312,14 +316,14 @@ def test_networks_with_missing_inputs_are_refused_and_not_answered():
         return x @ params["w"], params["e"]
 
     start = {"w": np.zeros((2, 2)), "e": np.zeros((2, 2))}
-    crf = mk.NeuralCRF(potentials, start, epochs=2, random_state=0).fit(X, Y)
+    crf = mk.crf.NeuralCRF(potentials, start, epochs=2, random_state=0).fit(X, Y)
     for ask in (crf.predict, crf.predict_proba, crf.log_partition):
         with pytest.raises(mk.MarkoviaError, match="scores of instance 1 are missing or infinite"):
             ask([X[0], X[1] * np.nan])
     with pytest.raises(mk.MarkoviaError, match="scores of instance 0"):
-        mk.NeuralCRF(potentials, start).fit([x * np.nan for x in X], Y)
+        mk.crf.NeuralCRF(potentials, start).fit([x * np.nan for x in X], Y)
     for setting, value in (("learning_rate", -1), ("weight_decay", -1), ("tol", "a")):
         with pytest.raises(mk.MarkoviaError, match=f"{setting}= is"):
-            mk.NeuralCRF(potentials, start, **{setting: value}).fit(X, Y)
+            mk.crf.NeuralCRF(potentials, start, **{setting: value}).fit(X, Y)
     with pytest.raises(mk.MarkoviaError, match="params="):
-        mk.NeuralCRF(potentials, {**start, "w": np.full((2, 2), np.nan)}).fit(X, Y)
+        mk.crf.NeuralCRF(potentials, {**start, "w": np.full((2, 2), np.nan)}).fit(X, Y)

@@ -498,7 +498,7 @@ def test_wrong_arguments_are_named():
     a = mn.variable("a")
     cases = [
         ({"method": "exactly"}, "did you mean 'exact'"),
-        ({"optimizer": "newton"}, "optimizer= is one of"),
+        ({"optimizer": "newton"}, "optimizer= is 'auto'"),
         ({"method": "ipf", "l2": 1.0}, "free tables"),
         ({"method": "exact", "l1": 1.0, "optimizer": "lbfgs"}, "corners"),
         ({"l2": -1.0}, "not negative"),

@@ -146,7 +146,7 @@ def test_few_rows_and_no_scale_are_enough_and_nonsense_is_refused():
     np.testing.assert_allclose(post.scale, 3 * rows.cov(ddof=0) + np.diag(3 * rows.var(ddof=0)), rtol=1e-10)
     np.testing.assert_allclose(post.center, rows.mean(), rtol=1e-12)
     assert field(PATH, "abcd").fit(some_rows("abcd")).posterior_ is None
-    with pytest.raises(mk.errors.InvalidArgument, match="degrees= is a positive number"):
+    with pytest.raises(mk.errors.InvalidArgument, match="degrees= is a number, above 0"):
         mk.priors.Wishart(degrees=0)
     with pytest.raises(
         mk.errors.InvalidArgument, match="symmetric, positive definite matrix with a row for each of 3"

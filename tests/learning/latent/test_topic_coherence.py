@@ -12,7 +12,7 @@ from markovia.learning.latent.topic_coherence import coherence
 
 RNG = np.random.default_rng(0)
 DOCUMENTS = [[f"w{w}" for w in RNG.zipf(1.6, n) % 12] for n in RNG.integers(0, 40, 60)]
-CORPUS = mk.Corpus.read(DOCUMENTS)
+CORPUS = mk.topics.Corpus.read(DOCUMENTS)
 RANKED = np.array([[0, 3, 5, 1], [2, 4, 6, 7]])
 
 

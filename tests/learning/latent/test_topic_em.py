@@ -52,18 +52,18 @@ def test_tempered_em_never_lowers_its_objective(power):
     run = learn_plsi(counts, *starts(rng, 12, 7, 3), max_iter=200, tol=0.0, power=power)
     assert len(run.history) > 20
     assert np.diff(run.history).min() > -1e-9
-    assert np.isclose(run.history[-1], expected(counts, run.theta**power, run.phi**power)[0])
+    assert np.isclose(run.history[-1], expected(counts, run.state.theta**power, run.state.phi**power)[0])
 
 
 def test_plsi_settles_where_the_likelihood_has_no_slope_as_the_map_of_lda_with_flat_priors():
     rng = np.random.default_rng(2)
     counts = some_counts(rng)
     run = learn_plsi(counts, *starts(rng, 12, 7, 2), max_iter=20_000, tol=0.0)
-    whole, table = run.theta @ run.phi.T, counts.toarray()
+    whole, table = run.state.theta @ run.state.phi.T, counts.toarray()
     by_theta = (
-        (table / whole) @ run.phi / table.sum(axis=1, keepdims=True)
+        (table / whole) @ run.state.phi / table.sum(axis=1, keepdims=True)
     )  # 1 where inside, at most 1 at the border
-    inside = run.theta > 1e-4
+    inside = run.state.theta > 1e-4
     assert np.allclose(by_theta[inside], 1.0, atol=1e-3)
     assert by_theta.max() < 1.0 + 1e-3
 
@@ -73,7 +73,7 @@ def test_one_topic_is_the_unigram_model():
     counts = some_counts(rng)
     run = learn_plsi(counts, *starts(rng, 12, 7, 1), max_iter=5, tol=0.0)
     shares = counts.toarray().sum(axis=0) / counts.sum()
-    assert np.allclose(run.phi[:, 0], shares)
+    assert np.allclose(run.state.phi[:, 0], shares)
     model = UnigramMixture(smoothing=1e-12).fit(counts)
     assert np.allclose(model.components_[0], shares)
     assert np.isclose(model.log_prob(counts).sum(), run.history[-1])
@@ -209,10 +209,12 @@ def test_the_objective_of_dynamic_topics_never_falls_and_no_drift_is_no_change()
     run = learn_dynamic(slices, phi, alpha=np.full(2, 0.5), drift=0.1, spread=5.0, max_iter=80, tol=0.0)
     assert np.diff(run.history).min() > -1e-8
     still = learn_dynamic(slices, phi, alpha=np.full(2, 0.5), drift=1e-9, spread=5.0, max_iter=400, tol=1e-9)
-    assert np.ptp(still.paths.logits, axis=0).max() < 1e-3
+    assert np.ptp(still.state.paths.logits, axis=0).max() < 1e-3
     whole = csr_array(np.vstack([s.toarray() for s in slices]))
     one = learn_dynamic([whole], phi, alpha=np.full(2, 0.5), drift=1.0, spread=5.0, max_iter=400, tol=1e-9)
-    assert np.allclose(log_words(still.paths.logits[0]), log_words(one.paths.logits[0]), atol=2e-3)
+    assert np.allclose(
+        log_words(still.state.paths.logits[0]), log_words(one.state.paths.logits[0]), atol=2e-3
+    )
 
 
 def test_document_posteriors_bound_the_evidence_of_lda_and_meet_it_where_proportions_are_known():

@@ -172,7 +172,7 @@ def test_a_known_law_of_named_classes_separates_the_noise():
         return X, np.where(rng.random(40) < 0.8, X[:, 0], 1 - X[:, 0]).astype(str)
 
     found = bias_variance(
-        mk.CategoricalNaiveBayes(states={"x0": 2}),
+        mk.classifiers.CategoricalNaiveBayes(states={"x0": 2}),
         draw,
         test=[[0], [1]],
         truth=lambda X: [[0.8, 0.2, 0.0], [0.2, 0.8, 0.0]],
@@ -212,7 +212,7 @@ def test_wrong_input_is_named():
         bias_variance(half_the_mean, four_draws)
     with pytest.raises(mk.errors.InvalidArgument, match=r"test= is a pair \(X, y\)"):
         bias_variance(half_the_mean, four_draws, test=X)
-    with pytest.raises(mk.errors.InvalidArgument, match="loss= is 'squared' or 'zero-one'"):
+    with pytest.raises(mk.errors.InvalidArgument, match="loss= is 'squared', 'zero-one' or None"):
         bias_variance(half_the_mean, (X, y), loss="absolute")
     with pytest.raises(mk.errors.InvalidArgument, match="n_datasets="):
         bias_variance(half_the_mean, (X, y), n_datasets=1)

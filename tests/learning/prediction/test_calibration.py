@@ -96,8 +96,8 @@ def test_a_true_law_is_calibrated_and_naive_bayes_on_repeated_features_is_not():
     y = rng.integers(0, 2, 20_000)
     noisy = np.where(rng.random(20_000) < 0.7, y, 1 - y)
     X = np.column_stack([noisy] * 4)
-    naive = calibration(y, mk.BernoulliNaiveBayes().fit(X, y).predict_proba(X))
-    tree = calibration(y, mk.TreeAugmentedNaiveBayes().fit(X, y).predict_proba(X))
+    naive = calibration(y, mk.classifiers.BernoulliNaiveBayes().fit(X, y).predict_proba(X))
+    tree = calibration(y, mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y).predict_proba(X))
     assert tree.expected_calibration_error < 0.01
     assert naive.expected_calibration_error > 0.2
     assert naive.by_class[1].resolution == pytest.approx(tree.by_class[1].resolution)
@@ -163,7 +163,7 @@ def test_wrong_input_is_named():
         calibration([0, 1], [0.5, 0.5], strategy="kmeans")
     with pytest.raises(mk.errors.InvalidArgument, match="increase from 0 to 1"):
         calibration([0, 1], [0.5, 0.5], bins=[0.1, 1])
-    with pytest.raises(mk.errors.InvalidArgument, match="bins= is at least 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="bins= is a whole number, 1 or more"):
         calibration([0, 1], [0.5, 0.5], bins=0)
 
 

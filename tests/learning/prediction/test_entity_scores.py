@@ -26,7 +26,7 @@ def test_spans_are_read_as_the_conll_scorer_reads_them(labels, spans):
 def test_scores_by_hand():
     true = [["B-PER", "I-PER", "O", "B-LOC"], ["B-PER", "O"], ["O", "B-LOC"]]
     found = [["B-PER", "I-PER", "O", "O"], ["B-PER", "I-PER"], ["B-ORG", "B-LOC"]]
-    scores = mk.entity_scores(true, found)
+    scores = mk.crf.entity_scores(true, found)
     assert scores.by_kind["PER"] == (0.5, 0.5, 0.5, 2)
     assert scores.by_kind["LOC"][:2] == (1.0, 0.5)
     assert scores.by_kind["ORG"] == (0.0, 0.0, 0.0, 0)
@@ -37,9 +37,9 @@ def test_scores_by_hand():
 
 
 def test_numpy_labels_and_nothing_at_all():
-    assert mk.entity_scores([np.array(["B-X", "O"])], [np.array(["B-X", "O"])]).f1 == 1.0
-    assert mk.entity_scores([["O"]], [["O"]]).f1 == 0.0
+    assert mk.crf.entity_scores([np.array(["B-X", "O"])], [np.array(["B-X", "O"])]).f1 == 1.0
+    assert mk.crf.entity_scores([["O"]], [["O"]]).f1 == 0.0
     with pytest.raises(mk.errors.InvalidArgument, match="sequence 1 has 1 true labels and 2"):
-        mk.entity_scores([["O"], ["O"]], [["O"], ["O", "O"]])
+        mk.crf.entity_scores([["O"], ["O"]], [["O"], ["O", "O"]])
     with pytest.raises(mk.errors.InvalidArgument, match="1 sequences of true labels and 2"):
-        mk.entity_scores([["O"]], [["O"], ["O"]])
+        mk.crf.entity_scores([["O"]], [["O"], ["O"]])

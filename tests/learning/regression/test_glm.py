@@ -105,14 +105,16 @@ def unit_deviance(family, y, mu):
 @pytest.mark.parametrize("l2", [0.0, 0.7])
 def test_the_deviance_is_of_the_means_whatever_the_penalty(family, l2):
     y, offset = RESPONSES[family], 0.3 * X[:, 1]
-    model = mk.GLM(family, "log" if family == "gamma" else None, l2=l2).fit(X, y, WEIGHTS, offset=offset)
+    model = mk.regression.GLM(family, "log" if family == "gamma" else None, l2=l2).fit(
+        X, y, WEIGHTS, offset=offset
+    )
     agree(model.deviance_, WEIGHTS @ unit_deviance(family, y, model.predict_mean(X, offset=offset)))
 
 
 @pytest.mark.parametrize("family", ["poisson", "bernoulli"])
 def test_without_an_intercept_nothing_is_the_offset_alone(family):
     y, offset = RESPONSES[family], 0.3 * X[:, 1] - 0.2
-    model = mk.GLM(family, fit_intercept=False).fit(X, y, WEIGHTS, offset=offset)
+    model = mk.regression.GLM(family, fit_intercept=False).fit(X, y, WEIGHTS, offset=offset)
     mean = np.exp(offset) if family == "poisson" else 1 / (1 + np.exp(-offset))
     agree(model.null_deviance_, WEIGHTS @ unit_deviance(family, y, mean))
 
@@ -120,14 +122,14 @@ def test_without_an_intercept_nothing_is_the_offset_alone(family):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_the_null_deviance_of_classes_is_of_their_shares_or_of_equal_ones(fit_intercept):
     y = RNG.choice(3, N, p=[0.5, 0.2, 0.3])
-    model = mk.GLM("categorical", fit_intercept=fit_intercept).fit(X, y, WEIGHTS)
+    model = mk.regression.GLM("categorical", fit_intercept=fit_intercept).fit(X, y, WEIGHTS)
     shares = np.bincount(y, WEIGHTS) / WEIGHTS.sum() if fit_intercept else np.full(3, 1 / 3)
     agree(model.null_deviance_, -2 * WEIGHTS @ np.log(shares[y]))
 
 
 @pytest.mark.parametrize("family", ["gaussian", "gamma"])
 def test_where_the_dispersion_is_estimated_tests_are_of_student(family):
-    model = mk.GLM(family, "log").fit(X[:12], RESPONSES[family][:12], WEIGHTS[:12])
+    model = mk.regression.GLM(family, "log").fit(X[:12], RESPONSES[family][:12], WEIGHTS[:12])
     table, free = model.summary(0.8), WEIGHTS[:12].sum() - 4
     assert table.test == "t"
     agree(table.p_value, 2 * stats.t(free).sf(np.abs(model._flat_ / model.standard_errors_)))
@@ -137,7 +139,7 @@ def test_where_the_dispersion_is_estimated_tests_are_of_student(family):
 @pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
 def test_the_score_is_the_share_of_weighted_deviance_explained(family):
     y = RESPONSES[family]
-    model = mk.GLM(family, None if family == "gaussian" else "log").fit(X, y)
+    model = mk.regression.GLM(family, None if family == "gaussian" else "log").fit(X, y)
     weights = WEIGHTS * (y > np.median(y))  # far from uniform: the weighted mean is another
     mean = np.full(N, np.average(y, weights=weights))
     left, null = (weights @ unit_deviance(family, y, mu) for mu in (model.predict_mean(X), mean))
@@ -150,7 +152,7 @@ def test_the_score_is_the_share_of_weighted_deviance_explained(family):
 @pytest.mark.parametrize(("family", "link"), COMBINATIONS)
 def test_coefficients_errors_and_deviance_are_those_of_statsmodels(family, link):
     y = RESPONSES[family]
-    ours = mk.GLM(family, link).fit(X, y)
+    ours = mk.regression.GLM(family, link).fit(X, y)
     other = theirs(family, link, y)
     assert ours.converged_
     agree(flat(ours), other.params)
@@ -172,13 +174,13 @@ def test_coefficients_errors_and_deviance_are_those_of_statsmodels(family, link)
 @pytest.mark.parametrize(("family", "link"), [("poisson", None), ("bernoulli", None), ("gamma", "log")])
 def test_weights_and_offsets_are_those_of_statsmodels(family, link):
     y, offset = RESPONSES[family], np.linspace(-0.2, 0.3, N)
-    ours = mk.GLM(family, link).fit(X, y, WEIGHTS, offset=offset)
+    ours = mk.regression.GLM(family, link).fit(X, y, WEIGHTS, offset=offset)
     other = theirs(family, link, y, freq_weights=WEIGHTS, offset=offset)
     agree(flat(ours), other.params)
     agree(ours.standard_errors_, other.bse, rtol=1e-5)
     agree(ours.deviance_, other.deviance)
     if family == "poisson":
-        again = mk.GLM(family).fit(X, y, WEIGHTS, exposure=np.exp(offset))
+        again = mk.regression.GLM(family).fit(X, y, WEIGHTS, exposure=np.exp(offset))
         agree(flat(again), flat(ours))
         agree(ours.predict(X, offset=offset), again.predict(X, exposure=np.exp(offset)))
         agree(ours.null_deviance_, other.null_deviance, rtol=1e-5)
@@ -188,18 +190,18 @@ def test_binomial_counts_are_those_of_statsmodels():
     trials = RNG.integers(1, 9, N)
     wins = RNG.binomial(trials, 1 / (1 + np.exp(-ETA)))
     pairs = np.column_stack([wins, trials - wins])
-    ours = mk.GLM("binomial").fit(X, pairs)
+    ours = mk.regression.GLM("binomial").fit(X, pairs)
     other = theirs("binomial", None, pairs)
     agree(flat(ours), other.params)
     agree(ours.standard_errors_, other.bse, rtol=1e-5)
     agree(ours.deviance_, other.deviance)
     agree(ours.log_likelihood_, other.llf)
-    agree(flat(mk.GLM("binomial").fit(X, wins / trials, trials)), flat(ours))
+    agree(flat(mk.regression.GLM("binomial").fit(X, wins / trials, trials)), flat(ours))
 
 
 def test_linear_regression_is_ordinary_least_squares():
     y = RESPONSES["gaussian"]
-    ours, other = mk.LinearRegression().fit(X, y), sm.OLS(y, sm.add_constant(X)).fit()
+    ours, other = mk.regression.LinearRegression().fit(X, y), sm.OLS(y, sm.add_constant(X)).fit()
     agree(flat(ours), other.params, rtol=1e-10)
     agree(ours.log_likelihood_, other.llf)
     table = ours.summary(0.9)
@@ -215,7 +217,7 @@ def test_linear_regression_is_ordinary_least_squares():
 
 def test_softmax_regression_is_the_multinomial_logit_of_statsmodels():
     y = RNG.integers(0, 3, N)
-    ours, other = mk.SoftmaxRegression().fit(X, y), sm.MNLogit(y, sm.add_constant(X)).fit(disp=0)
+    ours, other = mk.regression.SoftmaxRegression().fit(X, y), sm.MNLogit(y, sm.add_constant(X)).fit(disp=0)
     found = np.column_stack([ours.intercept_, ours.coef_])
     agree(found[0], np.zeros(4))
     agree(found[1:], np.asarray(other.params).T, rtol=1e-5)
@@ -231,31 +233,31 @@ def test_softmax_regression_is_the_multinomial_logit_of_statsmodels():
 def test_l2_penalties_have_the_stated_conventions():
     y = RESPONSES["bernoulli"]
     other = sk.LogisticRegression(C=1 / 2.5, tol=1e-10, max_iter=1000).fit(X, y, WEIGHTS)
-    ours = mk.LogisticRegression(l2=2.5).fit(X, y, WEIGHTS)
+    ours = mk.regression.LogisticRegression(l2=2.5).fit(X, y, WEIGHTS)
     agree(flat(ours), flat(other), rtol=1e-5)
     agree(ours.predict_proba(X), other.predict_proba(X), rtol=1e-5)
     other = sk.Ridge(alpha=2.5).fit(X, RESPONSES["gaussian"])
-    agree(flat(mk.LinearRegression(l2=2.5).fit(X, RESPONSES["gaussian"])), flat(other))
+    agree(flat(mk.regression.LinearRegression(l2=2.5).fit(X, RESPONSES["gaussian"])), flat(other))
     other = sk.PoissonRegressor(alpha=2.5 / N, tol=1e-10, max_iter=1000).fit(X, RESPONSES["poisson"])
-    agree(flat(mk.PoissonRegression(l2=2.5).fit(X, RESPONSES["poisson"])), flat(other), rtol=1e-5)
+    agree(flat(mk.regression.PoissonRegression(l2=2.5).fit(X, RESPONSES["poisson"])), flat(other), rtol=1e-5)
     other = sk.GammaRegressor(alpha=2.5 / N, tol=1e-10, max_iter=1000).fit(X, RESPONSES["gamma"])
-    agree(flat(mk.GLM("gamma", "log", l2=2.5).fit(X, RESPONSES["gamma"])), flat(other), rtol=1e-5)
+    agree(flat(mk.regression.GLM("gamma", "log", l2=2.5).fit(X, RESPONSES["gamma"])), flat(other), rtol=1e-5)
     y = RNG.integers(0, 3, N)
     other = sk.LogisticRegression(C=1 / 2.5, tol=1e-10, max_iter=1000).fit(X, y)
-    agree(mk.SoftmaxRegression(l2=2.5).fit(X, y).coef_, other.coef_, rtol=1e-4, atol=1e-6)
+    agree(mk.regression.SoftmaxRegression(l2=2.5).fit(X, y).coef_, other.coef_, rtol=1e-4, atol=1e-6)
 
 
 def test_l1_penalties_have_the_stated_conventions():
     y = RESPONSES["gaussian"]
     other = sk.Lasso(alpha=8.0 / N, tol=1e-12).fit(X, y)
-    agree(flat(mk.LinearRegression(l1=8.0).fit(X, y)), flat(other), rtol=1e-6)
+    agree(flat(mk.regression.LinearRegression(l1=8.0).fit(X, y)), flat(other), rtol=1e-6)
     other = sk.ElasticNet(alpha=12.0 / N, l1_ratio=8 / 12, tol=1e-12).fit(X, y)
-    agree(flat(mk.LinearRegression(l1=8.0, l2=4.0).fit(X, y)), flat(other), rtol=1e-6)
+    agree(flat(mk.regression.LinearRegression(l1=8.0, l2=4.0).fit(X, y)), flat(other), rtol=1e-6)
     y = RESPONSES["bernoulli"]
     other = sk.LogisticRegression(C=1 / 5.0, l1_ratio=1.0, solver="saga", tol=1e-10, max_iter=50_000).fit(
         X, y
     )
-    ours = mk.LogisticRegression(l1=5.0).fit(X, y)
+    ours = mk.regression.LogisticRegression(l1=5.0).fit(X, y)
     agree(flat(ours), flat(other), rtol=1e-4, atol=1e-6)
     assert np.any(ours.coef_ == 0)
     assert np.isnan(ours.standard_errors_).all()
@@ -266,7 +268,7 @@ def test_l1_penalties_have_the_stated_conventions():
 def test_l1_solutions_satisfy_the_kkt_conditions(family, link):
     y = RESPONSES[family]
     l1 = 6.0
-    ours = mk.GLM(family, link, l1=l1, l2=0.5).fit(X, y)
+    ours = mk.regression.GLM(family, link, l1=l1, l2=0.5).fit(X, y)
     response, chosen = family_and_link(family, link)
     objective = GlmObjective(
         np.column_stack([np.ones(N), X]), y.astype(float), np.ones(N), np.zeros(N), response, chosen,
@@ -281,7 +283,7 @@ def test_l1_solutions_satisfy_the_kkt_conditions(family, link):
 
 def test_softmax_l1_satisfies_the_kkt_conditions():
     y = RNG.integers(0, 3, N)
-    ours = mk.SoftmaxRegression(l1=4.0).fit(X, y)
+    ours = mk.regression.SoftmaxRegression(l1=4.0).fit(X, y)
     design = np.column_stack([np.ones(N), X])
     objective = SoftmaxObjective(design, np.eye(3)[y], np.zeros((N, 3)), np.zeros(4), True)
     b = np.column_stack([ours.intercept_, ours.coef_])
@@ -302,7 +304,7 @@ def test_gradients_and_observed_curvature_are_finite_differences(family, link):
     response, chosen = family_and_link(family, link)
     design = np.column_stack([np.ones(N), X])
     objective = GlmObjective(design, y, WEIGHTS, np.zeros(N), response, chosen, np.full(4, 0.3))
-    b = flat(mk.GLM(family, link, l2=3.0).fit(X, y)) * 1.05
+    b = flat(mk.regression.GLM(family, link, l2=3.0).fit(X, y)) * 1.05
     h = 1e-5
     steps = np.eye(4) * h
     numeric = [(objective.value(b + s) - objective.value(b - s)) / (2 * h) for s in steps]
@@ -331,7 +333,7 @@ def test_iterations_never_raise_the_objective_and_end_where_the_gradient_vanishe
     }[family].astype(float)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = mk.GLM(family, link, l2=l2).fit(x, y)
+        model = mk.regression.GLM(family, link, l2=l2).fit(x, y)
     assert np.all(np.diff(model.path_) <= 1e-12 * (1 + abs(model.path_[0])))
     if model.converged_ and family_and_link(family, link)[1].valid is None and link != "identity":
         response, chosen = family_and_link(family, link)
@@ -398,11 +400,11 @@ def test_links_are_inverses_with_their_derivatives(link):
 def test_solvers_agree(solver, family, link):
     if family == "gamma" and link is None and solver == "lbfgs":
         with pytest.raises(InvalidArgument, match="cannot stay inside"):
-            mk.GLM(family, link, solver=solver).fit(X, RESPONSES[family])
+            mk.regression.GLM(family, link, solver=solver).fit(X, RESPONSES[family])
         return
     y = RESPONSES[family]
-    one = mk.GLM(family, link).fit(X, y)
-    two = mk.GLM(family, link, solver=solver, max_iter=500).fit(X, y)
+    one = mk.regression.GLM(family, link).fit(X, y)
+    two = mk.regression.GLM(family, link, solver=solver, max_iter=500).fit(X, y)
     assert two.converged_
     agree(flat(two), flat(one), rtol=1e-3, atol=1e-4)
     assert two.deviance_ <= one.deviance_ * (1 + 1e-7)
@@ -411,8 +413,8 @@ def test_solvers_agree(solver, family, link):
 @pytest.mark.parametrize("family", ["gaussian", "bernoulli", "poisson"])
 def test_online_rules_come_close_and_repeat_themselves(family):
     y = RESPONSES[family]
-    exact = mk.GLM(family).fit(X, y)
-    model = mk.GLM(family, solver="sgd", learning_rate=0.3, max_iter=150, tol=1e-9, random_state=0)
+    exact = mk.regression.GLM(family).fit(X, y)
+    model = mk.regression.GLM(family, solver="sgd", learning_rate=0.3, max_iter=150, tol=1e-9, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         first = clone(model).fit(X, y)
@@ -423,14 +425,14 @@ def test_online_rules_come_close_and_repeat_themselves(family):
 
 def test_the_lms_rule_is_one_step_a_row():
     y = RESPONSES["gaussian"]
-    model = mk.LinearRegression(solver="lms", learning_rate=0.05)
+    model = mk.regression.LinearRegression(solver="lms", learning_rate=0.05)
     model.partial_fit(X[:10], y[:10])
     model.partial_fit(X[10:20], y[10:20])
     theta = np.zeros(4)
     for x, target in zip(np.column_stack([np.ones(20), X[:20]]), y[:20], strict=True):
         theta += 0.05 * (target - theta @ x) * x
     agree(flat(model), theta)
-    logistic = mk.LogisticRegression(solver="lms", learning_rate=0.1)
+    logistic = mk.regression.LogisticRegression(solver="lms", learning_rate=0.1)
     logistic.partial_fit(X[:5], ["b", "a", "b", "a", "a"], classes=["a", "b"])
     theta = np.zeros(4)
     for x, target in zip(np.column_stack([np.ones(5), X[:5]]), [1, 0, 1, 0, 0], strict=True):
@@ -438,13 +440,15 @@ def test_the_lms_rule_is_one_step_a_row():
     agree(flat(logistic), theta)
     with pytest.raises(InvalidArgument, match="not announced"):
         logistic.partial_fit(X[:2], ["a", "c"])
-    assert not hasattr(mk.LinearRegression(), "partial_fit")
+    assert not hasattr(mk.regression.LinearRegression(), "partial_fit")
 
 
 def test_softmax_learns_online():
     y = np.array(["r", "g", "b"])[RNG.integers(0, 3, N)]
-    exact = mk.SoftmaxRegression(l2=1.0).fit(X, y)
-    online = mk.SoftmaxRegression(l2=1.0, solver="sgd", learning_rate=0.5, max_iter=100, random_state=1)
+    exact = mk.regression.SoftmaxRegression(l2=1.0).fit(X, y)
+    online = mk.regression.SoftmaxRegression(
+        l2=1.0, solver="sgd", learning_rate=0.5, max_iter=100, random_state=1
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         online.fit(X, y)
@@ -456,7 +460,7 @@ def test_counts_and_repeated_rows_give_the_same_softmax():
     rows = np.column_stack([np.ones(20), X[:20]])
     fit = fit_softmax(rows, counts, l2=[0.0, 0.5, 0.5, 0.5])
     labels = np.concatenate([np.repeat(np.arange(3), c) for c in counts])
-    again = mk.SoftmaxRegression(l2=0.5).fit(np.repeat(X[:20], counts.sum(axis=1), axis=0), labels)
+    again = mk.regression.SoftmaxRegression(l2=0.5).fit(np.repeat(X[:20], counts.sum(axis=1), axis=0), labels)
     agree(fit.coef[:, 1:], again.coef_, rtol=1e-6)
     agree(fit.log_likelihood, again.log_likelihood_)
     assert np.abs(fit.coef.sum(axis=0)).max() < 1e-8
@@ -473,15 +477,15 @@ def test_counts_and_repeated_rows_give_the_same_softmax():
 def test_separated_classes_are_reported():
     x = np.arange(10.0)[:, None]
     with pytest.warns(ConvergenceWarning, match="has no finite maximum"):
-        mk.LogisticRegression().fit(x, x[:, 0] > 4.5)
+        mk.regression.LogisticRegression().fit(x, x[:, 0] > 4.5)
     with pytest.warns(ConvergenceWarning, match="has no finite maximum"):
-        mk.SoftmaxRegression().fit(x, np.repeat([0, 1, 2], [3, 4, 3]))
+        mk.regression.SoftmaxRegression().fit(x, np.repeat([0, 1, 2], [3, 4, 3]))
     with pytest.warns(ConvergenceWarning, match="has no finite maximum"):
-        mk.PoissonRegression().fit((x > 4.5).astype(float), np.where(x[:, 0] > 4.5, 0, 3))
+        mk.regression.PoissonRegression().fit((x > 4.5).astype(float), np.where(x[:, 0] > 4.5, 0, 3))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        mk.LogisticRegression(l2=0.1).fit(x, x[:, 0] > 4.5)
-        mk.LogisticRegression().fit(x, np.arange(10) % 3 == 0)
+        mk.regression.LogisticRegression(l2=0.1).fit(x, x[:, 0] > 4.5)
+        mk.regression.LogisticRegression().fit(x, np.arange(10) % 3 == 0)
 
 
 def test_separation_that_is_too_large_to_decide_is_not_hidden(monkeypatch):
@@ -489,10 +493,10 @@ def test_separation_that_is_too_large_to_decide_is_not_hidden(monkeypatch):
 
     x = np.array([[0.0], [1.0], [1.0], [2.0]])
     with pytest.warns(ConvergenceWarning, match="are separated"):
-        mk.LogisticRegression().fit(x, [0, 0, 1, 1])
+        mk.regression.LogisticRegression().fit(x, [0, 0, 1, 1])
     monkeypatch.setattr(separated_data, "_LARGEST", 1)
     with pytest.warns(ConvergenceWarning, match="may be separated"):
-        mk.LogisticRegression().fit(x, [0, 0, 1, 1])
+        mk.regression.LogisticRegression().fit(x, [0, 0, 1, 1])
 
 
 def test_a_steep_slope_is_not_called_separation():
@@ -500,8 +504,8 @@ def test_a_steep_slope_is_not_called_separation():
     x = rng.normal(size=(400, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        mk.LogisticRegression().fit(x, 15 * x[:, 0] + rng.logistic(size=400) > 0)
-        mk.PoissonRegression().fit(x * 3, rng.poisson(np.exp(4 * x[:, 0])))
+        mk.regression.LogisticRegression().fit(x, 15 * x[:, 0] + rng.logistic(size=400) > 0)
+        mk.regression.PoissonRegression().fit(x * 3, rng.poisson(np.exp(4 * x[:, 0])))
 
 
 def test_quasi_separation_is_told_from_steep_slopes():
@@ -515,10 +519,12 @@ def test_dependent_columns_are_named_and_predictions_still_right():
     for family in ("gaussian", "bernoulli"):
         y = RESPONSES[family]
         with pytest.warns(ConvergenceWarning, match="column 3 is a linear combination"):
-            ours = mk.GLM(family).fit(doubled, y)
-        agree(ours.predict_mean(doubled), mk.GLM(family).fit(X, y).predict_mean(X))
+            ours = mk.regression.GLM(family).fit(doubled, y)
+        agree(ours.predict_mean(doubled), mk.regression.GLM(family).fit(X, y).predict_mean(X))
     with pytest.warns(ConvergenceWarning, match="'d' is a linear combination"):
-        mk.LinearRegression().fit(pd.DataFrame(doubled, columns=list("abcd")), RESPONSES["gaussian"])
+        mk.regression.LinearRegression().fit(
+            pd.DataFrame(doubled, columns=list("abcd")), RESPONSES["gaussian"]
+        )
     assert dependent_columns(doubled, np.ones(N)) == [3]
     design = np.column_stack([X, X[:, 0]])
     assert np.linalg.eigvalsh(design.T @ design)[0] == pytest.approx(0.0, abs=1e-10)
@@ -530,7 +536,7 @@ def test_ill_conditioned_columns_are_solved_accurately():
     y = powers.sum(axis=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = mk.LinearRegression().fit(powers, y)
+        model = mk.regression.LinearRegression().fit(powers, y)
     agree(model.predict(powers), y, rtol=1e-8)
     agree(model.coef_, np.ones(8), rtol=1e-3)
 
@@ -538,17 +544,17 @@ def test_ill_conditioned_columns_are_solved_accurately():
 @pytest.mark.parametrize(
     ("model", "y", "message"),
     [
-        (mk.GLM("possion"), RESPONSES["poisson"], "did you mean 'poisson'"),
-        (mk.GLM("poisson", "logg"), RESPONSES["poisson"], "did you mean 'log'"),
-        (mk.GLM(solver="magic"), RESPONSES["gaussian"], "irls"),
-        (mk.GLM(l2=-1.0), RESPONSES["gaussian"], "l2= is a number"),
-        (mk.GLM(l1=1.0, solver="sgd"), RESPONSES["gaussian"], "no L1 penalty"),
-        (mk.GLM(max_iter=0), RESPONSES["gaussian"], "max_iter"),
-        (mk.GLM("poisson"), RESPONSES["gaussian"] - 10, "not negative"),
-        (mk.GLM("gamma"), RESPONSES["poisson"], "positive numbers"),
-        (mk.LogisticRegression(), np.arange(N) % 3, "SoftmaxRegression"),
-        (mk.LogisticRegression(), np.zeros(N), "one class"),
-        (mk.GLM("categorical", "log"), np.arange(N) % 3, "softmax link only"),
+        (mk.regression.GLM("possion"), RESPONSES["poisson"], "did you mean 'poisson'"),
+        (mk.regression.GLM("poisson", "logg"), RESPONSES["poisson"], "did you mean 'log'"),
+        (mk.regression.GLM(solver="magic"), RESPONSES["gaussian"], "irls"),
+        (mk.regression.GLM(l2=-1.0), RESPONSES["gaussian"], "l2= is a number"),
+        (mk.regression.GLM(l1=1.0, solver="sgd"), RESPONSES["gaussian"], "no L1 penalty"),
+        (mk.regression.GLM(max_iter=0), RESPONSES["gaussian"], "max_iter"),
+        (mk.regression.GLM("poisson"), RESPONSES["gaussian"] - 10, "not negative"),
+        (mk.regression.GLM("gamma"), RESPONSES["poisson"], "positive numbers"),
+        (mk.regression.LogisticRegression(), np.arange(N) % 3, "SoftmaxRegression"),
+        (mk.regression.LogisticRegression(), np.zeros(N), "one class"),
+        (mk.regression.GLM("categorical", "log"), np.arange(N) % 3, "softmax link only"),
     ],
 )
 def test_bad_settings_and_responses_are_refused(model, y, message):
@@ -558,7 +564,7 @@ def test_bad_settings_and_responses_are_refused(model, y, message):
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was():
-    model = mk.SoftmaxRegression().fit(X, np.arange(N) % 3)
+    model = mk.regression.SoftmaxRegression().fit(X, np.arange(N) % 3)
     before = model.predict_proba(X)
     with pytest.raises(InvalidArgument):
         model.fit(X[:, :2], np.array(["a", "b"])[np.arange(N) % 2], offset=np.ones(N))
@@ -568,23 +574,23 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 
 def test_bad_offsets_are_refused():
     with pytest.raises(InvalidArgument, match="log link"):
-        mk.LinearRegression().fit(X, RESPONSES["gaussian"], exposure=np.ones(N))
+        mk.regression.LinearRegression().fit(X, RESPONSES["gaussian"], exposure=np.ones(N))
     with pytest.raises(InvalidArgument, match="one finite number a row"):
-        mk.LinearRegression().fit(X, RESPONSES["gaussian"], offset=np.ones(3))
+        mk.regression.LinearRegression().fit(X, RESPONSES["gaussian"], offset=np.ones(3))
     with pytest.raises(InvalidArgument, match="no offset"):
-        mk.SoftmaxRegression().fit(X, np.arange(N) % 3, offset=np.ones(N))
+        mk.regression.SoftmaxRegression().fit(X, np.arange(N) % 3, offset=np.ones(N))
 
 
 def test_an_online_rule_that_diverges_is_refused():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(InvalidArgument, match="smaller one"):
-            mk.LinearRegression(solver="lms", learning_rate=50.0).fit(X, RESPONSES["gaussian"])
+            mk.regression.LinearRegression(solver="lms", learning_rate=50.0).fit(X, RESPONSES["gaussian"])
 
 
 def test_a_run_that_stops_early_warns():
     with pytest.warns(ConvergenceWarning, match="did not converge in 1 steps"):
-        mk.LogisticRegression(max_iter=1).fit(X, RESPONSES["bernoulli"])
+        mk.regression.LogisticRegression(max_iter=1).fit(X, RESPONSES["bernoulli"])
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------------------------
@@ -592,15 +598,15 @@ def test_a_run_that_stops_early_warns():
 
 def test_models_work_in_pipelines_and_cross_validation():
     y = np.where(RESPONSES["bernoulli"] == 1, "yes", "no")
-    pipe = make_pipeline(StandardScaler(), mk.LogisticRegression(l2=1.0))
+    pipe = make_pipeline(StandardScaler(), mk.regression.LogisticRegression(l2=1.0))
     assert cross_val_score(pipe, X, y, cv=3).mean() > 0.5
-    assert cross_val_score(mk.PoissonRegression(), X, RESPONSES["poisson"], cv=3).shape == (3,)
-    model = clone(mk.GLM("gamma", "log", l2=0.3).set_params(l1=0.1))
+    assert cross_val_score(mk.regression.PoissonRegression(), X, RESPONSES["poisson"], cv=3).shape == (3,)
+    model = clone(mk.regression.GLM("gamma", "log", l2=0.3).set_params(l1=0.1))
     assert model.get_params()["l1"] == 0.1
-    assert is_classifier(mk.SoftmaxRegression())
-    assert is_regressor(mk.GLM("gamma"))
-    assert is_classifier(mk.GLM("bernoulli"))
-    assert not hasattr(mk.GLM("poisson"), "predict_proba")
-    ours = mk.PoissonRegression().fit(X, RESPONSES["poisson"])
+    assert is_classifier(mk.regression.SoftmaxRegression())
+    assert is_regressor(mk.regression.GLM("gamma"))
+    assert is_classifier(mk.regression.GLM("bernoulli"))
+    assert not hasattr(mk.regression.GLM("poisson"), "predict_proba")
+    ours = mk.regression.PoissonRegression().fit(X, RESPONSES["poisson"])
     other = sk.PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X, RESPONSES["poisson"])
     agree(ours.score(X, RESPONSES["poisson"]), other.score(X, RESPONSES["poisson"]))

@@ -70,13 +70,13 @@ def configurations():
 @pytest.mark.parametrize(
     ("model", "target"),
     [
-        (mk.LogisticRegression(), "cured"),
-        (mk.LogisticRegression(l1=3.0), "cured"),
-        (mk.GLM("bernoulli", "probit"), "cured"),
-        (mk.GLM("bernoulli", "cloglog"), "cured"),
-        (mk.SoftmaxRegression(), "car"),
-        (mk.SoftmaxRegression(l2=1.0), "car"),
-        (mk.SoftmaxRegression(), "cured"),
+        (mk.regression.LogisticRegression(), "cured"),
+        (mk.regression.LogisticRegression(l1=3.0), "cured"),
+        (mk.regression.GLM("bernoulli", "probit"), "cured"),
+        (mk.regression.GLM("bernoulli", "cloglog"), "cured"),
+        (mk.regression.SoftmaxRegression(), "car"),
+        (mk.regression.SoftmaxRegression(l2=1.0), "car"),
+        (mk.regression.SoftmaxRegression(), "cured"),
     ],
     ids=str,
 )
@@ -97,8 +97,8 @@ def test_a_node_has_the_probabilities_of_the_model(model, target):
 
 def test_logistic_and_softmax_models_become_the_library_nodes():
     bn = network()
-    bn.add("cured", mk.LogisticRegression().fit(DESIGN, DATA["cured"]).as_conditional(COLUMNS))
-    bn.add("car", mk.SoftmaxRegression().fit(DESIGN, DATA["car"]).as_conditional(COLUMNS))
+    bn.add("cured", mk.regression.LogisticRegression().fit(DESIGN, DATA["cured"]).as_conditional(COLUMNS))
+    bn.add("car", mk.regression.SoftmaxRegression().fit(DESIGN, DATA["car"]).as_conditional(COLUMNS))
     assert type(bn["cured"]).__name__ == "LogisticConditional"
     assert bn["cured"].n_parameters == 6
     assert type(bn["car"]).__name__ == "SoftmaxConditional"
@@ -106,7 +106,7 @@ def test_logistic_and_softmax_models_become_the_library_nodes():
 
 
 def test_states_may_be_in_the_other_order():
-    model = mk.LogisticRegression().fit(DATA[["dose"]], DATA["cured"])
+    model = mk.regression.LogisticRegression().fit(DATA[["dose"]], DATA["cured"])
     bn = mk.BayesianNetwork()
     bn.add("dose", states=[0, 1, 2], p="uniform")
     bn.add("cured", model.as_conditional(), states=["yes", "no"])
@@ -120,7 +120,7 @@ def test_states_may_be_in_the_other_order():
 def test_many_parents_need_no_table():
     rows = RNG.integers(0, 2, (300, 40))
     frame = pd.DataFrame(rows, columns=[f"x{i}" for i in range(40)])
-    model = mk.GLM("bernoulli", "probit", l2=5.0).fit(frame, rows[:, 0] ^ (RNG.random(300) < 0.2))
+    model = mk.regression.GLM("bernoulli", "probit", l2=5.0).fit(frame, rows[:, 0] ^ (RNG.random(300) < 0.2))
     bn = mk.BayesianNetwork()
     for name in frame:
         bn.add(name, p=[0.5, 0.5])
@@ -132,7 +132,7 @@ def test_many_parents_need_no_table():
 
 
 def test_poisson_counts_end_in_a_state_for_all_larger_ones():
-    model = mk.PoissonRegression().fit(DESIGN, DATA["visits"])
+    model = mk.regression.PoissonRegression().fit(DESIGN, DATA["visits"])
     bn = network()
     bn.add("visits", model.as_conditional(COLUMNS, max_count=4))
     assert list(bn.states("visits")) == [0, 1, 2, 3, "4+"]
@@ -145,9 +145,14 @@ def test_poisson_counts_end_in_a_state_for_all_larger_ones():
 
 def test_nodes_can_be_pickled_copied_and_saved(tmp_path):
     bn = network()
-    bn.add("cured", mk.GLM("bernoulli", "probit").fit(DESIGN, DATA["cured"]).as_conditional(COLUMNS))
-    bn.add("visits", mk.PoissonRegression().fit(DESIGN, DATA["visits"]).as_conditional(COLUMNS, max_count=3))
-    bn.add("car", mk.SoftmaxRegression().fit(DESIGN, DATA["car"]).as_conditional(COLUMNS))
+    bn.add(
+        "cured", mk.regression.GLM("bernoulli", "probit").fit(DESIGN, DATA["cured"]).as_conditional(COLUMNS)
+    )
+    bn.add(
+        "visits",
+        mk.regression.PoissonRegression().fit(DESIGN, DATA["visits"]).as_conditional(COLUMNS, max_count=3),
+    )
+    bn.add("car", mk.regression.SoftmaxRegression().fit(DESIGN, DATA["car"]).as_conditional(COLUMNS))
     again = pickle.loads(pickle.dumps(bn))
     bn.save(tmp_path / "model.json")
     loaded = mk.load(tmp_path / "model.json")
@@ -159,13 +164,13 @@ def test_nodes_can_be_pickled_copied_and_saved(tmp_path):
 def test_what_cannot_be_a_node_says_so():
     y = DATA["visits"] + 1.0
     with pytest.raises(UnsupportedModel, match="not discrete"):
-        mk.LinearRegression().fit(DESIGN, y).as_conditional(COLUMNS)
-    poisson = mk.PoissonRegression().fit(DESIGN, DATA["visits"])
+        mk.regression.LinearRegression().fit(DESIGN, y).as_conditional(COLUMNS)
+    poisson = mk.regression.PoissonRegression().fit(DESIGN, DATA["visits"])
     with pytest.raises(UnsupportedModel, match="give max_count="):
         poisson.as_conditional(COLUMNS)
     with pytest.raises(InvalidArgument, match="whole number"):
         poisson.as_conditional(COLUMNS, max_count=0)
-    logistic = mk.LogisticRegression().fit(DESIGN, DATA["cured"])
+    logistic = mk.regression.LogisticRegression().fit(DESIGN, DATA["cured"])
     with pytest.raises(InvalidArgument, match="max_count"):
         logistic.as_conditional(COLUMNS, max_count=3)
     with pytest.raises(UnknownVariable, match="sex_n"):
@@ -174,7 +179,7 @@ def test_what_cannot_be_a_node_says_so():
         logistic.as_conditional({"south": "town", "west": ("town", "west")})
     with pytest.raises(InvalidArgument, match="two columns"):
         logistic.as_conditional({"south": ("town", "west"), "west": ("town", "west")})
-    bare = mk.LogisticRegression().fit(DESIGN.to_numpy(), DATA["cured"])
+    bare = mk.regression.LogisticRegression().fit(DESIGN.to_numpy(), DATA["cured"])
     with pytest.raises(InvalidArgument, match="without names"):
         bare.as_conditional()
     places = ["dose", "smokes", "sex", ("town", "south"), ("town", "west")]
@@ -183,12 +188,14 @@ def test_what_cannot_be_a_node_says_so():
         bare.as_conditional(places[:3])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        linear = mk.GLM("bernoulli", "identity", l2=1.0).fit(DATA[["dose"]], DATA["cured"])
+        linear = mk.regression.GLM("bernoulli", "identity", l2=1.0).fit(DATA[["dose"]], DATA["cured"])
     with pytest.raises(UnsupportedModel, match="between 0 and 1"):
         linear.as_conditional()
     bn = network()
     with pytest.raises(InvalidArgument, match="integer states"):
         bn.add(
             "cured",
-            mk.LogisticRegression().fit(DESIGN[["dose"]], DATA["cured"]).as_conditional({"dose": "town"}),
+            mk.regression.LogisticRegression()
+            .fit(DESIGN[["dose"]], DATA["cured"])
+            .as_conditional({"dose": "town"}),
         )

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from markovia.learning.regression.online import lms_pass, safe_rate, sgd_pass
+from markovia.learning.regression.online import learn_by_rows, safe_rate
 
 
 class Slopes:
@@ -19,26 +19,32 @@ class Slopes:
 def test_lms_makes_one_step_of_constant_length_a_row_in_their_order():
     x = np.random.default_rng(0).normal(size=(7, 2))
     l2, b = np.array([0.5, 0.0]), np.array([1.0, -1.0])
-    found = lms_pass(Slopes(x), l2, b, 0.2)
+    found = learn_by_rows(Slopes(x), l2, b, 0.2)
     for row in x:
         b = b + 0.2 * (row - b - l2 * b / 7)
-    np.testing.assert_allclose(found, b)
+    np.testing.assert_allclose(found.coef, b)
 
 
-@pytest.mark.parametrize("clock", [0, 250])
-def test_stochastic_gradients_fall_with_the_clock_and_are_averaged_over_the_pass(clock):
+@pytest.mark.parametrize("before", [0, 250])
+def test_stochastic_gradients_fall_with_the_steps_and_later_passes_count_more_in_their_average(before):
     """Step t is rho / (1 + t / 100) ** 0.6 times the mean score of its batch; t goes on from pass to pass."""
     x = np.random.default_rng(1).normal(size=(10, 2))
     l2, b = np.array([0.3, 0.0]), np.array([2.0, 0.0])
-    last, mean, after = sgd_pass(Slopes(x), l2, b, 0.4, 4, clock, np.random.default_rng(5))
-    order = np.random.default_rng(5).permutation(10)
-    path = []
-    for k, rows in enumerate((order[:4], order[4:8], order[8:])):
-        b = b + 0.4 / (1 + (clock + k) / 100) ** 0.6 * (x[rows].mean(axis=0) - b - l2 * b / 10)
-        path.append(b)
-    np.testing.assert_allclose(last, path[-1])
-    np.testing.assert_allclose(mean, np.mean(path, axis=0))
-    assert after == clock + 3
+    settings = {"batch": 4, "seed": 5, "passes": 2, "before": before}
+    last = learn_by_rows(Slopes(x), l2, b, 0.4, **settings)
+    mean = learn_by_rows(Slopes(x), l2, b, 0.4, averaged=True, **settings)
+    path, total, size = [], 0.0, 0.0
+    for number in (1, 2):
+        order = np.random.default_rng([5, number - 1]).permutation(10)
+        for rows in (order[:4], order[4:7], order[7:]):
+            rate = 0.4 / (1 + (before + len(path)) / 100) ** 0.6
+            b = b + rate * (x[rows].mean(axis=0) - b - l2 * b / 10)
+            path.append(b)
+            total, size = total + number * b, size + number
+    np.testing.assert_allclose(last.coef, path[-1])
+    np.testing.assert_allclose(mean.coef, total / size)
+    assert last.steps == before + 6
+    assert (last.passes, last.stopped) == (2, False)
 
 
 def test_a_safe_rate_is_half_over_the_largest_curvature_of_a_row():

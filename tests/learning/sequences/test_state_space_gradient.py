@@ -113,7 +113,7 @@ def test_a_variance_at_zero_has_no_standard_error_and_leaves_the_others_theirs()
     y = np.random.default_rng(4).normal(size=200) + (-1.0) ** np.arange(
         200
     )  # turns back every step: no level moves so
-    model = mk.StructuralSeries("local level").fit(y)
+    model = mk.series.StructuralSeries("local level").fit(y)
     assert model.params_["level"] < 1e-6
     assert np.isnan(model.standard_errors_["level"])
     want = model.params_["irregular"] * np.sqrt(2 / 199)

@@ -303,7 +303,7 @@ def test_the_priors_print_what_they_are_and_refuse_nonsense():
     assert repr(mk.priors.BDeu(4)) == "BDeu(equivalent_sample_size=4)"
     assert repr(mk.priors.Dirichlet({"a": [1, 2], "b": 3})) == "Dirichlet({'a': 2 table, 'b': 3}, other=1)"
     for bad in (lambda: mk.priors.BDeu(0), lambda: mk.priors.Dirichlet(-1), lambda: mk.priors.Gaussian(0)):
-        with pytest.raises(mk.errors.InvalidArgument, match="positive"):
+        with pytest.raises(mk.errors.InvalidArgument, match="= is a number, above 0, not"):
             bad()
     for wrong in ("bdue", True, [1]):
         with pytest.raises(mk.errors.InvalidArgument, match="a prior is"):

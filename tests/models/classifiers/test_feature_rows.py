@@ -10,14 +10,14 @@ ROWS = np.random.default_rng(0).normal(size=(12, 3))
 FRAME = pd.DataFrame(ROWS, columns=list("abc"))
 ESTIMATORS = [
     mk.GaussianMixture(2),
-    mk.StudentTMixture(2),
+    mk.mixtures.StudentTMixture(2),
     mk.KMeans(2),
     mk.DirichletProcessMixture(max_iter=2),
-    mk.FactorAnalysis(1),
-    mk.ICA(),
+    mk.mixtures.FactorAnalysis(1),
+    mk.mixtures.ICA(),
     mk.LatentFeatures(max_iter=2),
-    mk.RegressionMixture(2),
-    mk.PoissonFactorisation(2, max_iter=2),
+    mk.mixtures.RegressionMixture(2),
+    mk.topics.PoissonFactorisation(2, max_iter=2),
 ]
 WRONG = [
     (
@@ -42,7 +42,7 @@ WRONG = [
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_every_estimator_of_numbers_says_which_cell_is_to_blame(estimator):
-    y = (np.arange(12.0),) if isinstance(estimator, mk.RegressionMixture) else ()
+    y = (np.arange(12.0),) if isinstance(estimator, mk.mixtures.RegressionMixture) else ()
     for rows, said in WRONG:
         with pytest.raises(mk.MarkoviaError, match=said) as caught:
             estimator.fit(rows, *y)
@@ -52,7 +52,7 @@ def test_every_estimator_of_numbers_says_which_cell_is_to_blame(estimator):
 
 @pytest.mark.parametrize("estimator", ESTIMATORS[:-1], ids=lambda e: type(e).__name__)
 def test_sparse_rows_are_refused_where_every_cell_is_needed(estimator):
-    y = (np.arange(12.0),) if isinstance(estimator, mk.RegressionMixture) else ()
+    y = (np.arange(12.0),) if isinstance(estimator, mk.mixtures.RegressionMixture) else ()
     with pytest.raises(mk.MarkoviaError, match=r"X is a sparse matrix.*X.toarray\(\)"):
         estimator.fit(csr_matrix(ROWS), *y)
 
@@ -60,7 +60,7 @@ def test_sparse_rows_are_refused_where_every_cell_is_needed(estimator):
 def test_the_cell_of_a_sparse_matrix_that_is_no_count_is_named():
     counts = np.ones((4, 3))
     counts[2, 1] = -1.0
-    for estimator in (mk.PoissonMixture(2), mk.PoissonFactorisation(2)):
+    for estimator in (mk.mixtures.PoissonMixture(2), mk.topics.PoissonFactorisation(2)):
         with pytest.raises(
             mk.MarkoviaError, match="Negative values in data: row 2 of X holds -1 in the column 'x1'"
         ):

@@ -142,7 +142,7 @@ def test_two_moons_need_one_label_each(settings_):
     X, y = make_moons(240, noise=0.05, random_state=0)
     given_ = np.full(240, -1)
     given_[[np.flatnonzero(y == c)[0] for c in (0, 1)]] = 0, 1
-    model = mk.LabelPropagation(**settings_).fit(X, given_)
+    model = mk.classifiers.LabelPropagation(**settings_).fit(X, given_)
     assert (model.transduction_ == y).mean() > 0.97
     new, truth = make_moons(100, noise=0.05, random_state=1)
     assert model.score(new, truth) > 0.95
@@ -154,13 +154,15 @@ def test_held_labels_give_the_harmonic_function_of_the_graph():
     half = np.triu(rng.random((9, 9)), k=1)
     weights = half + half.T
     y = np.array(["a", "b", "c", "?", "?", "?", "?", "a", "?"])
-    model = mk.LabelPropagation(graph="precomputed", unlabelled="?").fit(weights, y)
+    model = mk.classifiers.LabelPropagation(graph="precomputed", unlabelled="?").fit(weights, y)
     free = y == "?"
     one_hot = (y[~free][:, None] == np.array(["a", "b", "c"])).astype(float)
     expected = propagate_labels(one_hot, weights[np.ix_(~free, free)], weights[np.ix_(free, free)]).values
     assert np.allclose(model.label_distributions_[free], expected)
     assert np.array_equal(model.transduction_[~free], y[~free])
-    thin = mk.LabelPropagation(graph="precomputed", unlabelled="?").fit(sparse.csr_matrix(weights), y)
+    thin = mk.classifiers.LabelPropagation(graph="precomputed", unlabelled="?").fit(
+        sparse.csr_matrix(weights), y
+    )
     assert np.allclose(thin.label_distributions_, model.label_distributions_)
     assert np.allclose(
         model.predict_proba(weights[:2]),
@@ -171,11 +173,11 @@ def test_held_labels_give_the_harmonic_function_of_the_graph():
 def test_tied_labels_can_be_overruled_and_become_held_ones_as_the_weight_grows():
     X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0], [5.1], [5.2]])
     y = np.array([0, 0, 1, 0, 1, -1, 1])
-    loose = mk.LabelPropagation(gamma=1.0, clamping=0.1).fit(X, y)
+    loose = mk.classifiers.LabelPropagation(gamma=1.0, clamping=0.1).fit(X, y)
     assert loose.transduction_[2] == 0
-    held = mk.LabelPropagation(gamma=1.0).fit(X, y)
+    held = mk.classifiers.LabelPropagation(gamma=1.0).fit(X, y)
     assert held.transduction_[2] == 1
-    tight = mk.LabelPropagation(gamma=1.0, clamping=1e9).fit(X, y)
+    tight = mk.classifiers.LabelPropagation(gamma=1.0, clamping=1e9).fit(X, y)
     assert np.allclose(tight.label_distributions_, held.label_distributions_, atol=1e-6)
     # the tied solution minimises its own energy
     weights = np.exp(-((X - X.T) ** 2))
@@ -193,17 +195,17 @@ def test_rows_without_a_path_to_a_label_are_named_or_left_open():
     X = np.array([[0.0], [0.1], [0.2], [9.0], [9.1], [9.2]])
     y = np.array([0, 1, -1, -1, -1, -1])
     with pytest.raises(mk.errors.InvalidArgument, match=r"3 rows are connected to no labelled one .*row 3"):
-        mk.LabelPropagation(graph="knn", n_neighbors=2).fit(X, y)
-    model = mk.LabelPropagation(graph="knn", n_neighbors=2, unreachable="uniform").fit(X, y)
+        mk.classifiers.LabelPropagation(graph="knn", n_neighbors=2).fit(X, y)
+    model = mk.classifiers.LabelPropagation(graph="knn", n_neighbors=2, unreachable="uniform").fit(X, y)
     assert np.allclose(model.label_distributions_[3:], 0.5)
     for blank, labels in ((-1, ["a", "b", -1, -1, -1, -1]), (None, ["a", "b", None, None, None, None])):
-        named = mk.LabelPropagation(unlabelled=blank, unreachable="uniform").fit(X, labels)
+        named = mk.classifiers.LabelPropagation(unlabelled=blank, unreachable="uniform").fit(X, labels)
         assert named.classes_.tolist() == ["a", "b"]
     with pytest.raises(mk.errors.InvalidArgument, match="no row has a label"):
-        mk.LabelPropagation().fit(X, np.full(6, -1))
+        mk.classifiers.LabelPropagation().fit(X, np.full(6, -1))
     for wrong in ({"graph": "epsilon"}, {"gamma": -1.0}, {"clamping": 0.0}, {"unreachable": "drop"}):
         with pytest.raises(mk.errors.InvalidArgument, match=f"{next(iter(wrong))}="):
-            mk.LabelPropagation(**wrong).fit(X, y)
+            mk.classifiers.LabelPropagation(**wrong).fit(X, y)
 
 
 def test_unlabelled_rows_tell_something_only_if_they_share_their_law_with_the_others():

@@ -33,7 +33,7 @@ def split(frame):
 def test_no_other_tree_has_a_higher_likelihood(seed):
     frame = rows(seed)
     X, y = split(frame)
-    model = mk.TreeAugmentedNaiveBayes(prior=None).fit(X, y)
+    model = mk.classifiers.TreeAugmentedNaiveBayes(prior=None).fit(X, y)
     best = -np.inf
     for tree in itertools.combinations(itertools.combinations(X.columns, 2), 3):
         graph = nx.Graph(tree)
@@ -48,7 +48,7 @@ def test_no_other_tree_has_a_higher_likelihood(seed):
 def test_the_weights_are_conditional_mutual_information(seed):
     frame = rows(seed)
     X, y = split(frame)
-    found = mk.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_
+    found = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_
     assert np.allclose(found, found.T)
     for (i, a), (j, b) in itertools.combinations(enumerate(X.columns), 2):
         expected = sum(
@@ -64,7 +64,7 @@ def test_the_weights_are_conditional_mutual_information(seed):
 def test_the_root_does_not_matter_for_maximum_likelihood(seed):
     X, y = split(rows(seed))
     models = [
-        mk.TreeAugmentedNaiveBayes(root=root, prior=None, impossible="prior").fit(X, y)
+        mk.classifiers.TreeAugmentedNaiveBayes(root=root, prior=None, impossible="prior").fit(X, y)
         for root in (None, "f2", 3)
     ]
     assert [m.network_.parents(r) for m, r in zip(models, ("f0", "f2", "f3"), strict=True)] == [["y"]] * 3
@@ -76,11 +76,11 @@ def test_the_root_does_not_matter_for_maximum_likelihood(seed):
 def test_a_planted_tree_is_found_again():
     frame = rows(5, features=7, n=20_000)
     X, y = split(frame)
-    model = mk.TreeAugmentedNaiveBayes().fit(X, y)
+    model = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y)
     rng = np.random.default_rng(5)
     planted = {frozenset((f"f{int(rng.integers(k))}", f"f{k}")) for k in range(1, 7)}
     assert {frozenset(edge) for edge in model.tree_} == planted
-    assert model.score(X, y) >= mk.CategoricalNaiveBayes().fit(X, y).score(X, y)
+    assert model.score(X, y) >= mk.classifiers.CategoricalNaiveBayes().fit(X, y).score(X, y)
 
 
 def test_a_repeated_feature_does_not_count_twice():
@@ -89,8 +89,8 @@ def test_a_repeated_feature_does_not_count_twice():
     noisy = np.where(rng.random(4000) < 0.7, y, 1 - y)
     X = np.column_stack([noisy] * 5)
     truth = np.where(noisy == 1, 0.7, 0.3)
-    tree = mk.TreeAugmentedNaiveBayes().fit(X, y).predict_proba(X)[:, 1]
-    naive = mk.CategoricalNaiveBayes().fit(X, y).predict_proba(X)[:, 1]
+    tree = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y).predict_proba(X)[:, 1]
+    naive = mk.classifiers.CategoricalNaiveBayes().fit(X, y).predict_proba(X)[:, 1]
     assert np.abs(tree - truth).max() < 0.03
     assert np.abs(naive - truth).max() > 0.25
 
@@ -99,7 +99,7 @@ def test_a_repeated_feature_does_not_count_twice():
 @settings(max_examples=10)
 def test_predictions_are_those_of_the_network_with_or_without_missing_cells(seed):
     X, y = split(rows(seed))
-    model = mk.TreeAugmentedNaiveBayes().fit(X, y)
+    model = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y)
     some = X.head(10).astype(object).mask(np.random.default_rng(seed).random((10, 4)) < 0.3)
     for asked in (X.head(10), some):
         expected = model.network_.predict_proba(asked, "y").to_numpy()
@@ -111,8 +111,10 @@ def test_predictions_are_those_of_the_network_with_or_without_missing_cells(seed
 def test_weights_count_like_repeated_rows():
     X, y = split(rows(9))
     times = np.random.default_rng(1).integers(1, 4, len(y))
-    weighted = mk.TreeAugmentedNaiveBayes().fit(X, y, sample_weight=times)
-    repeated = mk.TreeAugmentedNaiveBayes().fit(X.loc[np.repeat(X.index, times)], np.repeat(y, times))
+    weighted = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y, sample_weight=times)
+    repeated = mk.classifiers.TreeAugmentedNaiveBayes().fit(
+        X.loc[np.repeat(X.index, times)], np.repeat(y, times)
+    )
     assert weighted.tree_ == repeated.tree_
     assert np.allclose(weighted.predict_proba(X), repeated.predict_proba(X))
 
@@ -120,20 +122,20 @@ def test_weights_count_like_repeated_rows():
 def test_arrays_strings_single_columns_and_pickles():
     X, y = split(rows(7))
     words = np.array(["u", "v", "w"])[X.to_numpy()]
-    model = mk.TreeAugmentedNaiveBayes().fit(words, np.array(["no", "yes", "maybe"])[y])
+    model = mk.classifiers.TreeAugmentedNaiveBayes().fit(words, np.array(["no", "yes", "maybe"])[y])
     assert sorted(model.classes_) == ["maybe", "no", "yes"]
     assert model.network_.parents("x0") == ["class"]
     assert np.allclose(model.predict_proba(words).sum(axis=1), 1)
     again = pickle.loads(pickle.dumps(model))
     assert np.array_equal(again.predict_proba(words), model.predict_proba(words))
-    alone = mk.TreeAugmentedNaiveBayes(prior="laplace").fit(words[:, :1], y)
+    alone = mk.classifiers.TreeAugmentedNaiveBayes(prior="laplace").fit(words[:, :1], y)
     assert alone.tree_ == []
-    assert cross_val_score(mk.TreeAugmentedNaiveBayes(unseen="missing"), X, y, cv=3).mean() > 0.5
+    assert cross_val_score(mk.classifiers.TreeAugmentedNaiveBayes(unseen="missing"), X, y, cv=3).mean() > 0.5
 
 
 def test_priors_reach_every_table():
     X, y = split(rows(4))
-    model = mk.TreeAugmentedNaiveBayes(prior=mk.priors.BDeu(5)).fit(X, y)
+    model = mk.classifiers.TreeAugmentedNaiveBayes(prior=mk.priors.BDeu(5)).fit(X, y)
     expected = mk.BayesianNetwork(model.network_.edges).fit(
         pd.concat([X, y], axis=1), prior=mk.priors.BDeu(5)
     )
@@ -151,16 +153,16 @@ def _order(model, expected, name):
 def test_wrong_settings_are_named():
     X, y = split(rows(2))
     with pytest.raises(mk.errors.UnknownVariable, match="'f9'"):
-        mk.TreeAugmentedNaiveBayes(root="f9").fit(X, y)
+        mk.classifiers.TreeAugmentedNaiveBayes(root="f9").fit(X, y)
     with pytest.raises(mk.errors.InvalidArgument, match="root= is the name or position"):
-        mk.TreeAugmentedNaiveBayes(root=4).fit(X, y)
+        mk.classifiers.TreeAugmentedNaiveBayes(root=4).fit(X, y)
     with pytest.raises(mk.errors.DuplicateName, match="two columns of X are called 'f1'"):
-        mk.TreeAugmentedNaiveBayes().fit(X.set_axis(["f0", "f1", "f1", "f3"], axis=1), y)
+        mk.classifiers.TreeAugmentedNaiveBayes().fit(X.set_axis(["f0", "f1", "f1", "f3"], axis=1), y)
     with pytest.raises(mk.errors.InvalidArgument, match="a feature is called 'f0'"):
-        mk.TreeAugmentedNaiveBayes(target="f0").fit(X, y)
+        mk.classifiers.TreeAugmentedNaiveBayes(target="f0").fit(X, y)
     with pytest.raises(mk.errors.InvalidArgument, match="not integers; discretise it first"):
-        mk.TreeAugmentedNaiveBayes().fit(X + 0.5, y)
-    fitted = mk.TreeAugmentedNaiveBayes().fit(X, y)
+        mk.classifiers.TreeAugmentedNaiveBayes().fit(X + 0.5, y)
+    fitted = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y)
     before = fitted.predict_proba(X)
     with pytest.raises(mk.errors.InvalidArgument, match="a prior is"):
         fitted.set_params(prior="flat").fit(X, y)
@@ -172,9 +174,11 @@ def test_counting_in_several_passes_changes_nothing(monkeypatch):
     from markovia.structure.scores import pair_information
 
     X, y = split(rows(6))
-    once = mk.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_
+    once = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_
     monkeypatch.setattr(pair_information, "CELLS_AT_ONCE", 20)
-    assert np.array_equal(mk.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_, once)
+    assert np.array_equal(
+        mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y).conditional_mutual_information_, once
+    )
 
 
 @pytest.mark.slow
@@ -185,5 +189,5 @@ def test_pgmpy_finds_the_same_tree():
     theirs = search(frame, root_node="f0", n_jobs=1).estimate(
         estimator_type="tan", class_node="y", show_progress=False
     )
-    ours = mk.TreeAugmentedNaiveBayes().fit(X, y)
+    ours = mk.classifiers.TreeAugmentedNaiveBayes().fit(X, y)
     assert set(theirs.edges) == set(ours.network_.edges)

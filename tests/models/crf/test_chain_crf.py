@@ -95,14 +95,14 @@ def test_the_objective_marginals_and_paths_are_those_of_crfsuite(tmp_path, c1, c
 
 
 def test_under_l1_no_weight_can_be_moved_for_the_better():
+    from markovia.data.text.tokens import read_tags, read_tokens
     from markovia.learning.conditional_fields.chain_objective import ChainObjective
-    from markovia.learning.conditional_fields.tokens import read_tags, read_tokens
 
     inputs, labels = corpus(60)
     ours = mk.ChainCRF(C=50.0, l1=0.7, tol=1e-8, max_iter=3000).fit(inputs, labels)
     tokens = read_tokens(inputs, grow=True)
     codes, _ = read_tags(labels, tokens)
-    theta = ours.training_.theta
+    theta = ours.training_.point
     _, gradient = ChainObjective(tokens, codes, 3, C=50.0, edge_C=50.0, all_states=False, all_pairs=False)(
         theta
     )
@@ -203,9 +203,9 @@ def test_labels_that_are_missing_are_summed_over_in_training():
 
 
 def test_gradients_are_slopes_of_the_objective():
+    from markovia.data.text.tokens import read_tags, read_tokens
     from markovia.learning.conditional_fields.chain_objective import ChainObjective
     from markovia.learning.conditional_fields.label_constraints import allowed_moves
-    from markovia.learning.conditional_fields.tokens import read_tags, read_tokens
 
     inputs, labels = corpus(8, seed=2, most=5)
     labels[1][0] = None

@@ -226,9 +226,9 @@ def test_the_number_of_threads_does_not_change_the_answer(monkeypatch):
 def three_node_chain():
     """The chain of Example 75: f1 = sum x_j y_j, f2 = number of neighbours that differ."""
     place = {"y1": 0, "y2": 1, "y3": 2}
-    on = mk.ConditionalFeature(list(place), lambda x, at, y: x[place[at[0]]] * y, "f1")
-    differs = mk.ConditionalFeature([("y1", "y2"), ("y2", "y3")], lambda x, at, y, z: float(y != z), "f2")
-    return mk.FeatureCRF(dict.fromkeys(place, 2), [on, differs], C=10.0).set_weights([3.0, -2.0])
+    on = mk.crf.ConditionalFeature(list(place), lambda x, at, y: x[place[at[0]]] * y, "f1")
+    differs = mk.crf.ConditionalFeature([("y1", "y2"), ("y2", "y3")], lambda x, at, y, z: float(y != z), "f2")
+    return mk.crf.FeatureCRF(dict.fromkeys(place, 2), [on, differs], C=10.0).set_weights([3.0, -2.0])
 
 
 def test_example_75_with_features_as_functions():
@@ -247,7 +247,7 @@ def test_example_75_with_features_as_functions():
 
 
 def test_example_75_with_arrays_as_features():
-    crf = mk.CRF.from_weights([0, 1], [[0.0], [3.0]], [[0.0, -2.0], [-2.0, 0.0]])
+    crf = mk.crf.CRF.from_weights([0, 1], [[0.0], [3.0]], [[0.0, -2.0], [-2.0, 0.0]])
     x = np.array([[0.1], [0.7], [0.3]])
     assert np.exp(crf.log_partition([x])[0]) == pytest.approx(33.0486787, abs=5e-8)
     assert crf.log_likelihood([x], [[1, 1, 0]]) == pytest.approx(-3.0979816, abs=5e-8)
@@ -283,12 +283,12 @@ def _chains(count, length):
 
 
 def test_a_feature_of_three_labels_needs_no_pairs():
-    parity = mk.ConditionalFeature([("a", "b", "c")], lambda x, at, a, b, c: x * ((a + b + c) % 2), "odd")
-    crf = mk.FeatureCRF({"a": 2, "b": 2, "c": 2}, [parity]).set_weights([2.0])
+    parity = mk.crf.ConditionalFeature([("a", "b", "c")], lambda x, at, a, b, c: x * ((a + b + c) % 2), "odd")
+    crf = mk.crf.FeatureCRF({"a": 2, "b": 2, "c": 2}, [parity]).set_weights([2.0])
     odd = 4 * np.exp(2.0) / (4 * np.exp(2.0) + 4)
     np.testing.assert_allclose(crf.expected_features(1.0), [odd])
     rows = crf.network(1.0).sample(400, seed=1)[["a", "b", "c"]].to_numpy()
-    fitted = mk.FeatureCRF({"a": 2, "b": 2, "c": 2}, [parity], C=np.inf).fit([1.0] * 400, rows)
+    fitted = mk.crf.FeatureCRF({"a": 2, "b": 2, "c": 2}, [parity], C=np.inf).fit([1.0] * 400, rows)
     share = (rows.sum(axis=1) % 2).mean()
     assert fitted.coef_[0] == pytest.approx(np.log(share / (1 - share)), abs=1e-3)
     best = list(fitted.predict([1.0])[0].values())
@@ -303,7 +303,7 @@ def rain(n, seed):
     months = rng.integers(12, size=n)
     wet = 1.2 * np.cos(2 * np.pi * np.arange(12) / 12)
     inputs = [np.eye(12)[[m] * 28] for m in months]
-    teacher = mk.CRF.from_weights(
+    teacher = mk.crf.CRF.from_weights(
         [0, 1], np.stack([np.zeros(12), wet - 0.3]), [[0.9, 0.0], [0.0, 0.9]], graph="chain"
     )
     samples = {m: teacher.network(np.eye(12)[[m] * 28]).sample(n, seed=int(m)) for m in range(12)}
@@ -317,8 +317,8 @@ def test_month_features_lower_the_conditional_likelihood_loss_of_rain():
     independent = (
         -np.log([np.mean(labels), 1 - np.mean(labels)]) @ [np.mean(labels), 1 - np.mean(labels)] * 28
     )
-    chain = mk.CRF(C=np.inf, edge_weights="same").fit(without, labels)
-    months = mk.CRF(C=50.0, edge_weights="same", fit_intercept=False).fit(inputs, labels)
+    chain = mk.crf.CRF(C=np.inf, edge_weights="same").fit(without, labels)
+    months = mk.crf.CRF(C=50.0, edge_weights="same", fit_intercept=False).fit(inputs, labels)
     chain_loss = -chain.log_likelihood(without, labels) / 240
     month_loss = -months.log_likelihood(inputs, labels) / 240
     assert month_loss < chain_loss - 0.2 < independent - 0.4
@@ -349,7 +349,7 @@ def tagged(n=60, seed=0, k=3, d=2):
 def test_without_edges_it_is_multinomial_logistic_regression():
     inputs, labels = tagged()
     x, y = np.concatenate(inputs), np.concatenate(labels)
-    crf = mk.CRF(graph=[], C=2.0, tol=1e-8).fit([row[None] for row in x], y[:, None])
+    crf = mk.crf.CRF(graph=[], C=2.0, tol=1e-8).fit([row[None] for row in x], y[:, None])
     peer = LogisticRegression(C=1.0, tol=1e-10, max_iter=5000).fit(x, y)
     np.testing.assert_allclose(crf.coef_, peer.coef_, atol=1e-4)
     np.testing.assert_allclose(
@@ -359,7 +359,7 @@ def test_without_edges_it_is_multinomial_logistic_regression():
 
 def test_the_fit_is_a_stationary_point_and_beats_its_neighbours():
     inputs, labels = tagged()
-    crf = mk.CRF(tol=1e-7).fit(inputs, labels)
+    crf = mk.crf.CRF(tol=1e-7).fit(inputs, labels)
     assert crf.training_.converged
 
     def penalised(model):
@@ -370,7 +370,7 @@ def test_the_fit_is_a_stationary_point_and_beats_its_neighbours():
     assert -best == pytest.approx(crf.training_.value)
     rng = np.random.default_rng(0)
     for _ in range(5):
-        moved = mk.CRF.from_weights(
+        moved = mk.crf.CRF.from_weights(
             crf.classes_,
             crf.coef_ + 0.05 * rng.normal(size=crf.coef_.shape),
             crf.edge_coef_ + 0.05 * rng.normal(size=crf.edge_coef_.shape),
@@ -381,7 +381,7 @@ def test_the_fit_is_a_stationary_point_and_beats_its_neighbours():
 
 def test_answers_agree_with_the_network_by_any_engine():
     inputs, labels = tagged()
-    for crf in (mk.CRF().fit(inputs, labels), mk.ChainCRF().fit(inputs, labels)):
+    for crf in (mk.crf.CRF().fit(inputs, labels), mk.ChainCRF().fit(inputs, labels)):
         x = next(x for x in inputs if len(x) == 5)
         network = crf.network(x)
         assert network.states("y0") == ["blue", "green", "red"]
@@ -397,7 +397,7 @@ def test_answers_agree_with_the_network_by_any_engine():
 
 
 def test_scores_count_nodes_and_whole_instances():
-    crf = mk.CRF.from_weights([0, 1], [[0.0], [1.0]], np.zeros((2, 2)))
+    crf = mk.crf.CRF.from_weights([0, 1], [[0.0], [1.0]], np.zeros((2, 2)))
     inputs, labels = [[[1.0], [1.0]], [[-1.0]]], [[1, 0], [0]]
     assert crf.score(inputs, labels) == pytest.approx(2 / 3)
     assert crf.score_exact(inputs, labels) == pytest.approx(1 / 2)
@@ -413,13 +413,13 @@ def test_graphs_of_different_shapes_train_together():
         y = np.full(n, rng.integers(2)) if rng.random() < 0.8 else rng.integers(2, size=n)
         inputs.append((y[:, None] + rng.normal(size=(n, 1)), edges))
         labels.append(y)
-    crf = mk.CRF(None, edge_weights="same").fit(inputs, labels)
+    crf = mk.crf.CRF(None, edge_weights="same").fit(inputs, labels)
     assert crf.edge_coef_[0, 0, 0] > 0.5
-    alone = mk.CRF([], C=2.0).fit([(x, []) for x, _ in inputs], labels)
+    alone = mk.crf.CRF([], C=2.0).fit([(x, []) for x, _ in inputs], labels)
     assert crf.score(inputs, labels) > alone.score([(x, []) for x, _ in inputs], labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        close = mk.CRF(None, edge_weights="same", inference="loopy-bp").fit(inputs, labels)
+        close = mk.crf.CRF(None, edge_weights="same", inference="loopy-bp").fit(inputs, labels)
     assert close.edge_coef_[0, 0, 0] == pytest.approx(crf.edge_coef_[0, 0, 0], rel=0.1)
 
 
@@ -428,7 +428,7 @@ def test_named_nodes_take_labels_and_features_by_name():
     rng = np.random.default_rng(0)
     inputs = [{n: rng.normal(size=2) for n in graph.nodes} for _ in range(20)]
     labels = [{n: "yes" if x[n][0] > 0 else "no" for n in graph.nodes} for x in inputs]
-    crf = mk.CRF(graph).fit(inputs, labels)
+    crf = mk.crf.CRF(graph).fit(inputs, labels)
     assert crf.network(inputs[0]).variables == graph.nodes
     assert crf.score(inputs, labels) > 0.9
     with pytest.raises(mk.errors.UnknownVariable, match="middle"):
@@ -477,7 +477,7 @@ def test_global_normalisation_lets_later_inputs_change_earlier_labels():
         weights[a, b] = 0.0
     see = np.zeros((6, 3))
     see[2, 1] = see[5, 2] = 2.0  # the second letter tells "rib" from "rob"
-    crf = mk.CRF.from_weights(range(6), see, weights)
+    crf = mk.crf.CRF.from_weights(range(6), see, weights)
     letters = np.eye(3)
     assert crf.predict([letters[[0, 0, 1, 0]]])[0].tolist() == [0, 1, 2, 3]
     assert crf.predict([letters[[0, 0, 2, 0]]])[0].tolist() == [0, 4, 5, 3]
@@ -487,28 +487,28 @@ def test_attractive_edges_stay_at_zero_where_neighbours_repel():
     rng = np.random.default_rng(0)
     labels = [np.arange(6) % 2 for _ in range(20)]
     inputs = [rng.normal(size=(6, 1)) for _ in labels]
-    crf = mk.CRF(edge_weights="same", attractive=True).fit(inputs, labels)
+    crf = mk.crf.CRF(edge_weights="same", attractive=True).fit(inputs, labels)
     assert crf.edge_coef_[0, 0, 0] == 0.0
-    assert mk.CRF(edge_weights="same").fit(inputs, labels).edge_coef_[0, 0, 0] < -0.5
+    assert mk.crf.CRF(edge_weights="same").fit(inputs, labels).edge_coef_[0, 0, 0] < -0.5
 
 
 def test_an_l1_penalty_makes_weights_of_noise_zero():
     inputs, labels = tagged(80)
     rng = np.random.default_rng(0)
     noisy = [np.column_stack([x, rng.normal(size=(len(x), 5))]) for x in inputs]
-    crf = mk.CRF(C=np.inf, l1=8.0, tol=1e-7).fit(noisy, labels)
+    crf = mk.crf.CRF(C=np.inf, l1=8.0, tol=1e-7).fit(noisy, labels)
     assert np.mean(np.abs(crf.coef_[:, 2:]) < 1e-8) > 0.5
     assert np.abs(crf.coef_[:, :2]).max() > 0.5
 
 
 def test_stochastic_gradients_come_close_to_the_optimum():
     inputs, labels = tagged(150)
-    exact = mk.CRF().fit(inputs, labels)
+    exact = mk.crf.CRF().fit(inputs, labels)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        rough = mk.CRF(solver="sgd", max_iter=40, random_state=0).fit(inputs, labels)
-        same = mk.CRF(solver="sgd", max_iter=40, random_state=0).fit(inputs, labels)
-        drawn = mk.CRF(solver="sgd", inference="gibbs", max_iter=60, random_state=0).fit(inputs, labels)
+        rough = mk.crf.CRF(solver="sgd", max_iter=40, random_state=0).fit(inputs, labels)
+        same = mk.crf.CRF(solver="sgd", max_iter=40, random_state=0).fit(inputs, labels)
+        drawn = mk.crf.CRF(solver="sgd", inference="gibbs", max_iter=60, random_state=0).fit(inputs, labels)
     best = exact.log_likelihood(inputs, labels)
     assert rough.log_likelihood(inputs, labels) == pytest.approx(best, rel=0.03)
     assert drawn.log_likelihood(inputs, labels) == pytest.approx(best, rel=0.06)
@@ -535,15 +535,15 @@ def test_chains_reach_the_objective_that_crfsuite_reaches(tmp_path):
 
 
 def test_it_is_a_scikit_learn_estimator():
-    for crf in (mk.CRF(C=3.0, l1=0.1), mk.ChainCRF(start_end=False), mk.GridCRF(neighbours=8)):
+    for crf in (mk.crf.CRF(C=3.0, l1=0.1), mk.ChainCRF(start_end=False), mk.crf.GridCRF(neighbours=8)):
         copied = clone(crf)
         assert copied.get_params() == crf.get_params()
-    assert mk.CRF().set_params(C=5.0).C == 5.0
+    assert mk.crf.CRF().set_params(C=5.0).C == 5.0
 
 
 def test_a_failed_fit_leaves_the_model_as_it_was():
     inputs, labels = tagged()
-    crf = mk.CRF().fit(inputs, labels)
+    crf = mk.crf.CRF().fit(inputs, labels)
     before = crf.coef_.copy()
     with pytest.raises(mk.errors.InvalidArgument):
         crf.fit(inputs, labels[:-1])
@@ -572,14 +572,14 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
 )
 def test_bad_input_gets_one_sentence_that_names_the_place(settings, inputs, labels, message):
     with pytest.raises(mk.MarkoviaError, match=message):
-        mk.CRF(**settings).fit(inputs, labels)
+        mk.crf.CRF(**settings).fit(inputs, labels)
 
 
 def test_an_unfitted_model_and_unknown_labels_are_refused():
     with pytest.raises(mk.errors.IncompleteModel, match="fit"):
-        mk.CRF().predict([[[1.0]]])
+        mk.crf.CRF().predict([[[1.0]]])
     inputs, labels = tagged()
-    crf = mk.CRF().fit(inputs, labels)
+    crf = mk.crf.CRF().fit(inputs, labels)
     with pytest.raises(mk.errors.InvalidArgument, match="unknown label 'pink'"):
         crf.log_likelihood(inputs[:1], [["pink"] * len(inputs[0])])
     with pytest.raises(mk.errors.InvalidArgument, match="2 node features but the inputs have 3"):
@@ -592,8 +592,8 @@ def test_exact_inference_refuses_wide_graphs_and_auto_says_what_it_did():
     edges = list(itertools.combinations(range(n), 2))
     x, y = rng.normal(size=(n, 1)), rng.integers(2, size=n)
     with pytest.raises(mk.errors.TooLarge, match="loopy-bp"):
-        mk.CRF(edges, inference="exact").fit([x], [y])
-    weak = mk.CRF.from_weights([0, 1], [[0.0], [1.0]], 0.01 * np.eye(2), graph=edges)
+        mk.crf.CRF(edges, inference="exact").fit([x], [y])
+    weak = mk.crf.CRF.from_weights([0, 1], [[0.0], [1.0]], 0.01 * np.eye(2), graph=edges)
     with pytest.warns(mk.errors.ApproximateWarning, match="too wide"):
         weak.predict_proba([x])
 
@@ -611,7 +611,7 @@ def test_training_says_when_auto_is_not_exact(monkeypatch):
     inputs = [rng.normal(size=(4, 1)) for _ in range(20)]
     labels = [(x[:, 0] + rng.normal(size=4) > 0).astype(int) for x in inputs]
     with pytest.warns(mk.errors.ApproximateWarning, match="too wide for exact training"):
-        mk.CRF(square).fit(inputs, labels)
+        mk.crf.CRF(square).fit(inputs, labels)
 
 
 @pytest.mark.parametrize("kind", ["CRF", "ChainCRF"])
@@ -619,7 +619,7 @@ def test_a_label_that_fitting_never_met_counts_as_wrong(kind):
     rng = np.random.default_rng(0)
     x = [rng.normal(size=(4, 2)) for _ in range(6)]
     y = [np.where(s[:, 0] > 0, "up", "down") for s in x]
-    model = getattr(mk, kind)().fit(x, y)
+    model = getattr(mk.crf, kind)().fit(x, y)
     right = model.score(x, y)
     strange = [labels.astype(object) for labels in y]
     strange[0][1] = "sideways"

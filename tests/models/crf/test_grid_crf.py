@@ -82,7 +82,7 @@ def overlap(found, truth):
 def test_neighbours_beat_independent_logistic_regression(features):
     images, labels = discs(6, 48, 0)
     fresh, truth = discs(4, 48, 1)
-    crf = mk.GridCRF(edge_features=features, edge_C=1.0).fit(images, labels)
+    crf = mk.crf.GridCRF(edge_features=features, edge_C=1.0).fit(images, labels)
     alone = LogisticRegression().fit(
         np.concatenate([x.reshape(-1, 2) for x in images]), np.concatenate([y.ravel() for y in labels])
     )
@@ -96,7 +96,7 @@ def test_neighbours_beat_independent_logistic_regression(features):
 def test_several_labels_are_decoded_by_expansion_moves():
     images, labels = discs(5, 32, 2, k=4, noise=0.8)
     fresh, truth = discs(3, 32, 3, k=4, noise=0.8)
-    crf = mk.GridCRF(neighbours=8).fit(images, labels)
+    crf = mk.crf.GridCRF(neighbours=8).fit(images, labels)
     pixels, answers = (
         np.concatenate([x.reshape(-1, 2) for x in fresh]),
         np.concatenate([y.ravel() for y in truth]),
@@ -111,7 +111,7 @@ def test_several_labels_are_decoded_by_expansion_moves():
 
 def test_pseudo_likelihood_on_a_grid_is_maximal_at_the_fit():
     images, labels = discs(2, 12, 4)
-    crf = mk.GridCRF(tol=1e-7, edge_C=0.5).fit(images, labels)
+    crf = mk.crf.GridCRF(tol=1e-7, edge_C=0.5).fit(images, labels)
 
     def objective(coef, intercept, v):
         total = (coef**2).sum() / 2.0 + v**2 / 0.5
@@ -139,7 +139,7 @@ def test_pseudo_likelihood_on_a_grid_is_maximal_at_the_fit():
 
 def test_the_network_of_an_image_has_the_same_best_labelling():
     images, labels = discs(3, 16, 5)
-    crf = mk.GridCRF(edge_features="contrast").fit(images, labels)
+    crf = mk.crf.GridCRF(edge_features="contrast").fit(images, labels)
     network = crf.network(images[0])
     assert network.variables[:2] == ["x0_0", "x0_1"]
     found = network.map(engine="graph-cut")
@@ -148,7 +148,7 @@ def test_the_network_of_an_image_has_the_same_best_labelling():
 
 def test_marginals_of_pixels_have_the_shape_of_the_image():
     images, labels = discs(3, 5, 6)
-    crf = mk.GridCRF(edge_C=0.5).fit(images, labels)
+    crf = mk.crf.GridCRF(edge_C=0.5).fit(images, labels)
     proba = crf.predict_proba(images[:2])
     assert proba[0].shape == (5, 5, 2)
     exact = crf.network(images[0]).query("x2_3", engine="junction-tree").values
@@ -157,9 +157,9 @@ def test_marginals_of_pixels_have_the_shape_of_the_image():
 
 def test_edge_features_may_be_a_function_and_penalties_differ():
     images, labels = discs(3, 16, 7)
-    crf = mk.GridCRF(edge_features=lambda a, b: np.exp(-((a - b) ** 2)), edge_C=0.05).fit(images, labels)
+    crf = mk.crf.GridCRF(edge_features=lambda a, b: np.exp(-((a - b) ** 2)), edge_C=0.05).fit(images, labels)
     assert crf.edge_coef_.shape == (2, 2, 2)
-    free = mk.GridCRF(edge_features=lambda a, b: np.exp(-((a - b) ** 2)), edge_C=50.0).fit(images, labels)
+    free = mk.crf.GridCRF(edge_features=lambda a, b: np.exp(-((a - b) ** 2)), edge_C=50.0).fit(images, labels)
     assert crf.edge_coef_.sum() < 0.7 * free.edge_coef_.sum()
 
 
@@ -167,7 +167,7 @@ def test_belief_propagation_trains_grids_too():
     images, labels = discs(2, 12, 8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        crf = mk.GridCRF(inference="loopy-bp").fit(images, labels)
+        crf = mk.crf.GridCRF(inference="loopy-bp").fit(images, labels)
     assert crf.edge_coef_[0, 0, 0] > 0.3
     assert crf.score(images, labels) > 0.8
 
@@ -190,4 +190,4 @@ def test_belief_propagation_trains_grids_too():
 )
 def test_bad_images_get_one_sentence(settings, images, labels, message):
     with pytest.raises(mk.errors.InvalidArgument, match=message):
-        mk.GridCRF(**settings).fit(images, labels)
+        mk.crf.GridCRF(**settings).fit(images, labels)

@@ -101,13 +101,13 @@ def test_training_is_softmax_regression_on_features_and_the_label_before(per_lab
 
 @pytest.mark.parametrize("per_label", [False, True])
 def test_absolute_values_make_weights_zero_where_no_other_is_better(per_label):
+    from markovia.data.text.tokens import read_tags, read_tokens
     from markovia.learning.conditional_fields.local_objective import LocalObjective
-    from markovia.learning.conditional_fields.tokens import read_tags, read_tokens
 
     inputs, labels = tagged()
     model = mk.MEMM(C=5.0, l1=0.8, per_label=per_label, tol=1e-8).fit(inputs, labels)
     tokens = read_tokens(inputs, grow=True)
-    theta = model.training_.theta
+    theta = model.training_.point
     value, gradient = LocalObjective(tokens, read_tags(labels, tokens)[0], 3, C=5.0, apart=per_label)(theta)
     zero = theta == 0.0
     assert 3 < zero.sum() < len(theta) - 3

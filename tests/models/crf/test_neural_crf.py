@@ -9,7 +9,11 @@ import markovia as mk
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.log_partition_jax import log_partition
 from markovia.learning.conditional_fields.marginals import field_marginals
-from markovia.models.crf.neural_crf import _network
+from markovia.learning.conditional_fields.neural_fields import (
+    NeuralFieldLoss,
+    field_graphs,
+    potential_network,
+)
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -85,7 +89,6 @@ def test_the_gradient_by_marginals_is_that_of_differentiating_through_log_z():
     x, y = rng.normal(size=(5, 2)), np.array([0, 2, 1, 1, 0])
     params = start(rng, 2, 4, 3)
     params["edges"] = rng.normal(size=(3, 3))
-    model = mk.NeuralCRF(network, params, graph=TREE.tolist())
 
     def loss(params):
         nodes, table = network(params, jnp.asarray(x))
@@ -94,10 +97,10 @@ def test_the_gradient_by_marginals_is_that_of_differentiating_through_log_z():
 
     with jax.enable_x64(True):
         value, wanted = jax.jit(jax.value_and_grad(loss))(jax.tree.map(jnp.asarray, params))
-        made = _network(network)
+        made = potential_network(network)
         scored = made.scores(params, [x])
-        fields, _ = model._graphs(scored)([x])
-        found, slopes = model._loss(fields, np.array([0]), scored, y, None)
+        fields, _ = field_graphs(TREE.tolist(), [x], scored)
+        found, slopes = NeuralFieldLoss(made, [x], fields, y).by_scores(np.array([0]), scored)
         gradient = made.pull_back(params, [x], slopes)
     assert found == pytest.approx(float(value), abs=1e-10)
     for name in params:
@@ -108,8 +111,10 @@ def test_a_network_learns_what_a_linear_field_cannot():
     inputs, labels = rings(60, 0)
     fresh, truth = rings(40, 1)
     params = start(np.random.default_rng(0), 2, 8, 2)
-    model = mk.NeuralCRF(network, params, epochs=40, learning_rate=0.05, random_state=0).fit(inputs, labels)
-    linear = mk.CRF().fit(inputs, labels)
+    model = mk.crf.NeuralCRF(network, params, epochs=40, learning_rate=0.05, random_state=0).fit(
+        inputs, labels
+    )
+    linear = mk.crf.CRF().fit(inputs, labels)
     assert model.score(fresh, truth) > 0.9 > linear.score(fresh, truth) + 0.15
     assert model.loss_curve_[-1] < 0.5 * model.loss_curve_[0]
     assert -model.log_likelihood(fresh, truth) < -linear.log_likelihood(fresh, truth)
@@ -128,10 +133,10 @@ def test_a_linear_network_reaches_the_optimum_of_a_plain_field():
     def linear(params, x):
         return jnp.column_stack([x, jnp.ones(len(x))]) @ params["w"], params["edges"]
 
-    plain = mk.CRF(C=np.inf).fit(inputs, labels)
-    model = mk.NeuralCRF(linear, params, epochs=120, batch_size=40, learning_rate=0.1, random_state=0).fit(
-        inputs, labels
-    )
+    plain = mk.crf.CRF(C=np.inf).fit(inputs, labels)
+    model = mk.crf.NeuralCRF(
+        linear, params, epochs=120, batch_size=40, learning_rate=0.1, random_state=0
+    ).fit(inputs, labels)
     assert model.log_likelihood(inputs, labels) == pytest.approx(
         plain.log_likelihood(inputs, labels), rel=1e-3
     )
@@ -142,7 +147,9 @@ def test_lengths_may_differ_and_the_same_seed_gives_the_same_network():
     labels = [rng.integers(2, size=n) for n in (3, 5, 3, 1, 5)]
     inputs = [y[:, None] + 0.3 * rng.normal(size=(len(y), 1)) for y in labels]
     params = start(rng, 1, 3, 2)
-    one, two = (mk.NeuralCRF(network, params, epochs=5, random_state=1).fit(inputs, labels) for _ in range(2))
+    one, two = (
+        mk.crf.NeuralCRF(network, params, epochs=5, random_state=1).fit(inputs, labels) for _ in range(2)
+    )
     np.testing.assert_array_equal(one.params_["first"], two.params_["first"])
     assert [len(y) for y in one.predict(inputs)] == [3, 5, 3, 1, 5]
 
@@ -154,7 +161,7 @@ def test_any_graph_and_method_works_for_neural_potentials():
     inputs = [y[:, None] + rng.normal(size=(4, 1)) for y in labels]
     params = start(rng, 1, 3, 2)
     for method in ("exact", "loopy-bp", "pseudo-likelihood", "gibbs"):
-        model = mk.NeuralCRF(
+        model = mk.crf.NeuralCRF(
             network,
             params,
             graph=cycle,
@@ -167,18 +174,23 @@ def test_any_graph_and_method_works_for_neural_potentials():
         edges = model.params_["edges"]
         assert edges[0, 0] + edges[1, 1] > edges[0, 1] + edges[1, 0] + 0.5
         assert model.score(inputs, labels) > 0.7
-    own = mk.NeuralCRF(network, params, graph=lambda x: cycle, epochs=2, random_state=0).fit(inputs, labels)
+    own = mk.crf.NeuralCRF(network, params, graph=lambda x: cycle, epochs=2, random_state=0).fit(
+        inputs, labels
+    )
     assert (
         own.network(inputs[0]).edges
-        == mk.NeuralCRF(network, params, graph=cycle, epochs=2).fit(inputs, labels).network(inputs[0]).edges
+        == mk.crf.NeuralCRF(network, params, graph=cycle, epochs=2)
+        .fit(inputs, labels)
+        .network(inputs[0])
+        .edges
     )
 
 
 def test_wrong_shapes_are_named():
-    bad = mk.NeuralCRF(lambda p, x: (x, jnp.zeros((7, 2, 2))), {"a": np.zeros(1)})
+    bad = mk.crf.NeuralCRF(lambda p, x: (x, jnp.zeros((7, 2, 2))), {"a": np.zeros(1)})
     with pytest.raises(mk.errors.InvalidArgument, match="2 edges and 2 labels"):
         bad.fit([np.zeros((3, 2))], [[0, 1, 0]])
-    alone = mk.NeuralCRF(lambda p, x: x, {"a": np.zeros(1)})
+    alone = mk.crf.NeuralCRF(lambda p, x: x, {"a": np.zeros(1)})
     with pytest.raises(mk.errors.InvalidArgument, match="returns a pair"):
         alone.fit([np.zeros((3, 2))], [[0, 1, 0]])
 
@@ -186,7 +198,7 @@ def test_wrong_shapes_are_named():
 def test_training_leaves_jax_as_it_was():
     before = jnp.ones(1).dtype
     params = {"edges": np.zeros((2, 2))}
-    mk.NeuralCRF(lambda p, x: (x, p["edges"]), params, epochs=1).fit([np.zeros((2, 2))], [[0, 1]])
+    mk.crf.NeuralCRF(lambda p, x: (x, p["edges"]), params, epochs=1).fit([np.zeros((2, 2))], [[0, 1]])
     assert jnp.ones(1).dtype == before
 
 
@@ -212,8 +224,8 @@ def test_any_equinox_module_is_an_emission():
             return jax.vmap(self.net)(x)
 
     settings = {"epochs": 5, "learning_rate": 0.05, "random_state": 0}
-    one = mk.NeuralCRF(one_node, **settings).fit(inputs, labels)
-    two = mk.NeuralCRF(Whole(one_node), **settings).fit(inputs, labels)
+    one = mk.crf.NeuralCRF(one_node, **settings).fit(inputs, labels)
+    two = mk.crf.NeuralCRF(Whole(one_node), **settings).fit(inputs, labels)
     assert one.score(inputs, labels) > 0.85
     np.testing.assert_allclose(one.transitions_, two.transitions_)
     assert one.transitions_[0, 0] > one.transitions_[0, 1]  # labels stay
@@ -222,7 +234,7 @@ def test_any_equinox_module_is_an_emission():
     chain = mk.ChainCRF.from_weights([0, 1], np.eye(2), one.transitions_)
     np.testing.assert_allclose(one.predict_proba(inputs[:1])[0], chain.smooth([scores])[0], atol=1e-5)
     # a module as params of a function that makes both scores
-    three = mk.NeuralCRF(lambda net, x: (jax.vmap(net)(x), np.zeros((2, 2))), one_node, **settings)
+    three = mk.crf.NeuralCRF(lambda net, x: (jax.vmap(net)(x), np.zeros((2, 2))), one_node, **settings)
     assert three.fit(inputs, labels).score(inputs, labels) > 0.7
     assert three.module_(inputs[0][0]).shape == (2,)
 
@@ -230,4 +242,4 @@ def test_any_equinox_module_is_an_emission():
 def test_a_module_without_arrays_is_refused():
     inputs, labels = runs(3)
     with pytest.raises(mk.errors.InvalidArgument, match="no arrays to train"):
-        mk.NeuralCRF(lambda x: x).fit(inputs, labels)
+        mk.crf.NeuralCRF(lambda x: x).fit(inputs, labels)

@@ -45,7 +45,7 @@ def weight(crf, x, y):
 def test_the_objective_and_all_answers_are_those_of_enumeration(runs):
     inputs = data()
     given = [[a for a, n in y for _ in range(n)] for y in PAIRS] if runs else PAIRS
-    crf = mk.SegmentCRF(C=5.0, tol=1e-8).fit(inputs, given)
+    crf = mk.crf.SegmentCRF(C=5.0, tol=1e-8).fit(inputs, given)
     merged = [[(a, len(list(g))) for a, g in itertools.groupby(y)] for y in given] if runs else PAIRS
     longest = crf.lengths_.shape[1]
     assert longest == max(n for y in merged for _, n in y)
@@ -84,9 +84,9 @@ def test_the_objective_and_all_answers_are_those_of_enumeration(runs):
 
 def test_training_has_reached_the_bottom():
     inputs = data()
-    crf = mk.SegmentCRF(C=5.0, tol=1e-9).fit(inputs, PAIRS)
+    crf = mk.crf.SegmentCRF(C=5.0, tol=1e-9).fit(inputs, PAIRS)
+    from markovia.data.text.tokens import read_tokens
     from markovia.learning.conditional_fields.segment_objective import SegmentObjective, Segments
-    from markovia.learning.conditional_fields.tokens import read_tokens
 
     tokens = read_tokens(inputs, grow=True)
     codes = np.array(["pqr".index(a) for y in PAIRS for a, n in y for _ in range(n)])
@@ -101,20 +101,20 @@ def test_training_has_reached_the_bottom():
         step[i] = 1e-5
         slope = (objective(theta + step)[0] - objective(theta - step)[0]) / 2e-5
         assert gradient[i] == pytest.approx(slope, abs=1e-5)
-    assert objective(crf.training_.theta)[0] == pytest.approx(crf.objective_)
+    assert objective(crf.training_.point)[0] == pytest.approx(crf.objective_)
 
 
 def test_lengths_decide_where_features_do_not():
     labels = [["a"] * 3 + ["b"] * 2 + ["a"] * 3 + ["b"] * 2 for _ in range(8)]
     inputs = [np.ones((10, 1)) for _ in labels]
-    crf = mk.SegmentCRF(C=100.0).fit(inputs, labels)
+    crf = mk.crf.SegmentCRF(C=100.0).fit(inputs, labels)
     assert crf.predict(inputs[:1])[0].tolist() == labels[0]
     assert crf.score(inputs, labels) == 1.0
 
 
 def test_there_are_no_more_best_segmentations_than_possible_ones():
     never = -np.inf
-    crf = mk.SegmentCRF.from_weights(
+    crf = mk.crf.SegmentCRF.from_weights(
         ["b", "a"], [[0.5], [1.0]], [[never, 0.0], [never, never]], [[0.0, 1.0], [0.0, 0.5]], start=[0.0, 1.0]
     )
     assert crf.classes_.tolist() == ["a", "b"]
@@ -127,7 +127,7 @@ def test_there_are_no_more_best_segmentations_than_possible_ones():
 
 
 def test_drawn_segmentations_come_as_often_as_their_probability_says():
-    crf = mk.SegmentCRF(C=5.0).fit(data(), PAIRS)
+    crf = mk.crf.SegmentCRF(C=5.0).fit(data(), PAIRS)
     x = data()[0]
     drawn = crf.sample([x], 4000, seed=1)[0]
     likely, logs = crf.k_best([x], 4)[0]
@@ -137,14 +137,14 @@ def test_drawn_segmentations_come_as_often_as_their_probability_says():
 
 
 def test_absolute_values_make_weights_zero_where_no_other_is_better():
+    from markovia.data.text.tokens import read_tokens
     from markovia.learning.conditional_fields.segment_objective import SegmentObjective, Segments
-    from markovia.learning.conditional_fields.tokens import read_tokens
 
-    crf = mk.SegmentCRF(C=5.0, l1=0.3, tol=1e-8).fit(data(), PAIRS)
+    crf = mk.crf.SegmentCRF(C=5.0, l1=0.3, tol=1e-8).fit(data(), PAIRS)
     tokens = read_tokens(data(), grow=True)
     codes = np.array(["pqr".index(a) for y in PAIRS for a, n in y for _ in range(n)])
     opens = np.array([j == 0 for y in PAIRS for _, n in y for j in range(n)])
-    theta = crf.training_.theta
+    theta = crf.training_.point
     cut = Segments.of(codes, opens, tokens.chains)
     value, gradient = SegmentObjective(tokens, codes, cut, 3, 3, C=5.0, repeat=True)(theta)
     zero = theta == 0.0
@@ -172,7 +172,7 @@ def test_weights_that_do_not_fit_together_are_refused(change, message):
         "sizes": [[0.0], [0.0]],
     }
     with pytest.raises(mk.errors.InvalidArgument, match=message):
-        mk.SegmentCRF.from_weights(**{**given, **change})
+        mk.crf.SegmentCRF.from_weights(**{**given, **change})
 
 
 @pytest.mark.parametrize(
@@ -187,4 +187,4 @@ def test_weights_that_do_not_fit_together_are_refused(change, message):
 )  # fmt: skip
 def test_bad_segmentations_are_named_by_sequence(labels, settings, message):
     with pytest.raises(mk.errors.InvalidArgument, match=message):
-        mk.SegmentCRF(**settings).fit([np.zeros((3, 1))], labels)
+        mk.crf.SegmentCRF(**settings).fit([np.zeros((3, 1))], labels)

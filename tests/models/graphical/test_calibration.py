@@ -7,7 +7,7 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import InvalidArgument
-from markovia.models.graphical.calibration import Calibration
+from markovia.models.graphical.calibration import EngineCalibration
 
 mpl.use("agg")
 RNG = np.random.default_rng(0)
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(0)
     ],
 )
 def test_uneven_ranks_are_seen(ranks, fine):
-    found = Calibration({"mu": ranks, "other": RNG.integers(0, 100, size=400)}, 99, "nuts")
+    found = EngineCalibration({"mu": ranks, "other": RNG.integers(0, 100, size=400)}, 99, "nuts")
     assert found.calibrated is fine
     assert ("NOT" in repr(found)) is not fine
     axes = found.plot(bins=10)
@@ -98,5 +98,5 @@ def _targets(m):
 def test_what_it_refuses():
     with pytest.raises(InvalidArgument, match="answered exactly"):
         mk.calibrate(mk.examples.sprinkler(), "wet")
-    with pytest.raises(InvalidArgument, match="at least 20"):
+    with pytest.raises(InvalidArgument, match="20 or more"):
         mk.calibrate(normal(), "y", given={"row": 4}, simulations=5)

@@ -235,3 +235,10 @@ def test_only_nodes_with_missing_entries_that_children_tell_about_can_be_asked_f
     found = m.query("y", given={"y": gaps, "z": whole}, missing="impute", engine="laplace")
     # y1 given z1 = 2 and mu, which y0 = 1 tells about: y1 ~ N(1/2, 3/2) before z1
     assert found.mean("y")[1] == pytest.approx(0.5 + 1.5 / 2.5 * 1.5, abs=0.1)
+
+
+def test_draws_agree_with_what_is_known_of_a_number_that_is_not_its_value():
+    m = mk.BayesianNetwork()
+    m.add("rate", dist.Gamma(2.0, 1.0))
+    found = m.sample(50, given={"rate": mk.Interval(3.0, 4.0)}, seed=0)["rate"]
+    assert found.between(3.0, 4.0).all()

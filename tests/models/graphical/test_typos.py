@@ -56,6 +56,7 @@ def test_an_edit_drops_the_record_of_the_fit(edit):
         ("learn_structur", "did you mean 'learn_structure'"),
         ("NoisyOr", "it is markovia.local.NoisyOr"),
         ("NoisyOR", "did you mean markovia.local.NoisyOr"),
+        ("GaussianNaiveBays", "did you mean markovia.classifiers.GaussianNaiveBayes"),
         ("Gibs", "did you mean markovia.engines.Gibbs"),
     ],
 )

@@ -15,7 +15,7 @@ ROWS[:, 1] = np.nan
         mk.GaussianMixture(2, random_state=0),
         mk.GaussianMixture(2, covariance_type="diag", random_state=0),
         mk.Mixture({"x0": "gaussian", "x1": "gaussian", "x2": "gaussian"}, n_components=2, random_state=0),
-        mk.FactorAnalysis(1),
+        mk.mixtures.FactorAnalysis(1),
     ],
     ids=["gaussian", "diagonal", "columns", "factors"],
 )
@@ -26,8 +26,8 @@ def test_a_mixture_refuses_a_column_without_cells(mixture):
 
 def test_naive_bayes_leaves_a_column_without_cells_unlearned():
     classes = np.arange(30) % 2
-    whole = mk.GaussianNaiveBayes().fit(ROWS, classes)
-    without = mk.GaussianNaiveBayes().fit(ROWS[:, [0, 2]], classes)
+    whole = mk.classifiers.GaussianNaiveBayes().fit(ROWS, classes)
+    without = mk.classifiers.GaussianNaiveBayes().fit(ROWS[:, [0, 2]], classes)
     assert np.isnan(whole.theta_[:, 1]).all()
     assert np.isnan(whole.var_[:, 1]).all()
     np.testing.assert_array_equal(whole.theta_[:, [0, 2]], without.theta_)
@@ -40,5 +40,9 @@ def test_a_later_batch_may_bring_the_column():
     classes = np.arange(30) % 2
     later = ROWS.copy()
     later[:, 1] = np.linspace(-2.0, 4.0, 30)
-    made = mk.GaussianNaiveBayes().partial_fit(ROWS, classes, classes=[0, 1]).partial_fit(later, classes)
+    made = (
+        mk.classifiers.GaussianNaiveBayes()
+        .partial_fit(ROWS, classes, classes=[0, 1])
+        .partial_fit(later, classes)
+    )
     np.testing.assert_allclose(made.theta_[:, 1], [later[::2, 1].mean(), later[1::2, 1].mean()])

@@ -45,7 +45,7 @@ def gradient(model, x, y):
 
 def test_crossing_lines_are_recovered():
     x, y, which, coefs = crossing()
-    model = mk.RegressionMixture(2, random_state=0).fit(x, y)
+    model = mk.mixtures.RegressionMixture(2, random_state=0).fit(x, y)
     order = np.argsort(-model.coef_[:, 0])
     assert np.allclose(np.column_stack([model.intercept_, model.coef_])[order], coefs, atol=0.15)
     assert np.allclose(np.sqrt(model.variances_[order]), [0.2, 0.4], atol=0.08)
@@ -57,7 +57,7 @@ def test_crossing_lines_are_recovered():
 
 def test_one_regression_is_least_squares():
     x, y, _, _ = crossing()
-    model = mk.RegressionMixture(1).fit(x, y)
+    model = mk.mixtures.RegressionMixture(1).fit(x, y)
     other = LinearRegression().fit(x, y)
     assert np.allclose(model.coef_[0], other.coef_)
     assert model.variances_[0] == pytest.approx(((y - other.predict(x)) ** 2).mean())
@@ -66,10 +66,10 @@ def test_one_regression_is_least_squares():
 @pytest.mark.parametrize(
     "model",
     [
-        mk.RegressionMixture(2, tol=1e-13, max_iter=5000, random_state=0),
-        mk.RegressionMixture(2, l2=3.0, tol=1e-13, max_iter=5000, random_state=0),
-        mk.MixtureOfExperts(2, l2=0.5, tol=1e-13, max_iter=5000, random_state=0),
-        mk.MixtureOfExperts(2, expert="logistic", l2=0.3, tol=1e-13, max_iter=5000, random_state=0),
+        mk.mixtures.RegressionMixture(2, tol=1e-13, max_iter=5000, random_state=0),
+        mk.mixtures.RegressionMixture(2, l2=3.0, tol=1e-13, max_iter=5000, random_state=0),
+        mk.mixtures.MixtureOfExperts(2, l2=0.5, tol=1e-13, max_iter=5000, random_state=0),
+        mk.mixtures.MixtureOfExperts(2, expert="logistic", l2=0.3, tol=1e-13, max_iter=5000, random_state=0),
     ],
     ids=["regressions", "penalised", "experts", "logistic"],
 )
@@ -87,7 +87,7 @@ def test_a_gate_tells_parts_of_the_space_apart():
     rng = np.random.default_rng(3)
     x = rng.uniform(-3, 3, (600, 1))
     y = np.where(x[:, 0] < 0, -2.0 * x[:, 0], 1.0 + 0.5 * x[:, 0]) + 0.1 * rng.normal(size=600)
-    model = mk.MixtureOfExperts(2, random_state=0).fit(x, y)
+    model = mk.mixtures.MixtureOfExperts(2, random_state=0).fit(x, y)
     assert model.score(x, y) > 0.98
     left = int(np.argmin(model.coef_[:, 0]))
     gates = model.predict_components([[-2.0], [2.0]])
@@ -100,8 +100,8 @@ def test_logistic_experts_separate_what_one_logistic_regression_cannot():
     rng = np.random.default_rng(4)
     x = rng.normal(size=(800, 2))
     y = np.where(x[:, 0] * x[:, 1] > 0, "same", "other")
-    model = mk.MixtureOfExperts(2, expert="logistic", n_init=2, random_state=0).fit(x, y)
-    assert mk.LogisticRegression().fit(x, y).score(x, y) < 0.65
+    model = mk.mixtures.MixtureOfExperts(2, expert="logistic", n_init=2, random_state=0).fit(x, y)
+    assert mk.regression.LogisticRegression().fit(x, y).score(x, y) < 0.65
     assert model.score(x, y) > 0.95
     assert np.allclose(model.predict_proba(x).sum(axis=1), 1.0)
     assert set(model.predict(x)) == {"same", "other"}
@@ -111,7 +111,8 @@ def test_weights_count_as_repeated_rows():
     x, y, _, _ = crossing(60, seed=5)
     times = np.random.default_rng(0).integers(1, 4, 60)
     one, other = (
-        mk.MixtureOfExperts(2, l2=0.5, tol=1e-12, n_init=3, max_iter=5000, random_state=0) for _ in range(2)
+        mk.mixtures.MixtureOfExperts(2, l2=0.5, tol=1e-12, n_init=3, max_iter=5000, random_state=0)
+        for _ in range(2)
     )
     one.fit(x, y, sample_weight=times)
     other.fit(np.repeat(x, times, axis=0), np.repeat(y, times))
@@ -120,7 +121,7 @@ def test_weights_count_as_repeated_rows():
 
 def test_log_densities_and_criteria_are_those_of_the_formula():
     x, y, _, _ = crossing(100, seed=6)
-    model = mk.RegressionMixture(2, random_state=0).fit(x, y)
+    model = mk.mixtures.RegressionMixture(2, random_state=0).fit(x, y)
     means = model.intercept_ + x @ model.coef_.T
     densities = np.exp(-0.5 * (y[:, None] - means) ** 2 / model.variances_) / np.sqrt(
         2 * np.pi * model.variances_
@@ -129,7 +130,7 @@ def test_log_densities_and_criteria_are_those_of_the_formula():
     assert np.allclose(model.log_likelihoods(x, y), logs)
     assert model.bic(x, y) == pytest.approx(9 * np.log(100) - 2 * logs.sum())
     assert model.aic(x, y) == pytest.approx(18 - 2 * logs.sum())
-    found = mk.choose_components(mk.RegressionMixture(random_state=0), x, [1, 2, 3], y=y)
+    found = mk.mixtures.choose_components(mk.mixtures.RegressionMixture(random_state=0), x, [1, 2, 3], y=y)
     assert found.n_components == 2
     assert found.scores[1] == pytest.approx(model.bic(x, y))
 
@@ -137,14 +138,14 @@ def test_log_densities_and_criteria_are_those_of_the_formula():
 def test_bad_input_gets_a_sentence():
     x, y, _, _ = crossing(20)
     with pytest.raises(MarkoviaError, match="there are 20 rows, but y has 19 entries"):
-        mk.RegressionMixture(2).fit(x, y[:-1])
+        mk.mixtures.RegressionMixture(2).fit(x, y[:-1])
     with pytest.raises(MarkoviaError, match="logistic experts need a y of two classes, not of 20"):
-        mk.MixtureOfExperts(2, expert="logistic").fit(x, y)
+        mk.mixtures.MixtureOfExperts(2, expert="logistic").fit(x, y)
     with pytest.raises(MarkoviaError, match="linear experts need a y of numbers"):
-        mk.MixtureOfExperts(2).fit(x, ["a"] * 20)
+        mk.mixtures.MixtureOfExperts(2).fit(x, ["a"] * 20)
     with pytest.raises(MarkoviaError, match="n_components=21 is more than the n_samples=20 rows"):
-        mk.RegressionMixture(21).fit(x, y)
-    assert not hasattr(mk.MixtureOfExperts(2), "predict_proba")
+        mk.mixtures.RegressionMixture(21).fit(x, y)
+    assert not hasattr(mk.mixtures.MixtureOfExperts(2), "predict_proba")
     y[4] = np.nan
     with pytest.raises(MarkoviaError, match=r"y\[4\] is NaN or inf"):
-        mk.RegressionMixture(2).fit(x, y)
+        mk.mixtures.RegressionMixture(2).fit(x, y)

@@ -193,7 +193,10 @@ def test_components_in_another_order_are_as_likely():
     assert other.predict_proba(rows) == pytest.approx(mixture.predict_proba(rows)[:, order], abs=1e-4)
 
 
-@pytest.mark.parametrize("kind", ["full", "tied", "diag", "spherical", "low-rank"])
+@pytest.mark.parametrize(
+    "kind",
+    ["full", "diag", "low-rank", *(pytest.param(k, marks=pytest.mark.slow) for k in ("tied", "spherical"))],
+)
 def test_missing_cells_are_integrated_out(kind):
     rows = rows_in_groups(60, 1)
     holes = np.where(np.random.default_rng(1).random(rows.shape) < 0.25, np.nan, rows)
@@ -274,7 +277,7 @@ def test_the_default_start_finds_what_single_clusterings_miss():
     centres = rng.normal(0, 4, (12, 3))
     rows = np.concatenate([c + rng.standard_normal((150, 3)) for c in centres])
     truth = np.log(np.mean([multivariate_normal(c, np.eye(3)).pdf(rows) for c in centres], axis=0)).mean()
-    for seed in range(3):
+    for seed in range(2):
         assert mk.GaussianMixture(12, random_state=seed).fit(rows).score(rows) > truth
 
 

@@ -15,7 +15,7 @@ ROWS = SOURCES @ MIXING.T + [1.0, 2.0, 3.0]
 
 @pytest.mark.parametrize("contrast", ["logcosh", "exp", "cube"])
 def test_sources_are_found_up_to_order_and_sign(contrast):
-    model = mk.ICA(contrast=contrast, random_state=0).fit(ROWS)
+    model = mk.mixtures.ICA(contrast=contrast, random_state=0).fit(ROWS)
     found = model.transform(ROWS)
     match = np.abs(np.corrcoef(SOURCES.T, found.T)[:3, 3:])
     assert sorted(match.argmax(axis=1)) == [0, 1, 2]
@@ -28,17 +28,17 @@ def test_sources_are_found_up_to_order_and_sign(contrast):
 
 def test_fewer_sources_than_columns_are_found_in_the_space_they_span():
     rows = SOURCES[:, :2] @ RNG.normal(size=(2, 5))
-    model = mk.ICA(2, random_state=0).fit(rows + 1e-6 * RNG.normal(size=rows.shape))
+    model = mk.mixtures.ICA(2, random_state=0).fit(rows + 1e-6 * RNG.normal(size=rows.shape))
     assert np.abs(np.corrcoef(SOURCES[:, :2].T, model.transform(rows).T)[:2, 2:]).max(axis=1).min() > 0.99
 
 
 def test_bad_input_gets_a_sentence():
     with pytest.raises(MarkoviaError, match="n_components=4 is more than 2000 rows of 3 columns have"):
-        mk.ICA(4).fit(ROWS)
+        mk.mixtures.ICA(4).fit(ROWS)
     with pytest.raises(MarkoviaError, match="the column 'x1' does not vary"):
-        mk.ICA().fit(np.column_stack([ROWS[:, 0], np.ones(2000)]))
+        mk.mixtures.ICA().fit(np.column_stack([ROWS[:, 0], np.ones(2000)]))
     with pytest.raises(MarkoviaError, match="contrast= is 'logcosh', 'exp' or 'cube'"):
-        mk.ICA(contrast="tanh").fit(ROWS)
+        mk.mixtures.ICA(contrast="tanh").fit(ROWS)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def test_bad_input_gets_a_sentence():
     [
         mk.KMeans(3, random_state=0),
         mk.KMeans(2, metric="mahalanobis", random_state=0),
-        mk.FactorAnalysis(1),
-        mk.ProbabilisticPCA(1),
-        mk.ICA(random_state=0),
-        mk.RegressionMixture(2, random_state=0),
-        mk.MixtureOfExperts(2, random_state=0),
+        mk.mixtures.FactorAnalysis(1),
+        mk.mixtures.ProbabilisticPCA(1),
+        mk.mixtures.ICA(random_state=0),
+        mk.mixtures.RegressionMixture(2, random_state=0),
+        mk.mixtures.MixtureOfExperts(2, random_state=0),
     ],
     ids=lambda m: type(m).__name__,
 )

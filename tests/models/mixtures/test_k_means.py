@@ -51,12 +51,12 @@ def test_breathing_leaves_the_poor_optimum_of_the_rectangle(seed):
     assert mk.KMeans(2, init=start, algorithm="breathing", random_state=seed).fit(RECTANGLE).inertia_ == 1.0
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_few_rows_get_the_best_of_all_assignments(seed):
     rng = np.random.default_rng(seed)
-    rows, weights = rng.normal(size=(8, 2)), rng.uniform(0.5, 2.0, 8)
+    rows, weights = rng.normal(size=(7, 2)), rng.uniform(0.5, 2.0, 7)
     best = np.inf
-    for labels in itertools.product(range(3), repeat=8):
+    for labels in itertools.product(range(3), repeat=7):
         labels, cost = np.array(labels), 0.0
         for j in range(3):
             own = labels == j
@@ -266,7 +266,7 @@ def test_bad_input_gets_a_sentence():
         mk.KMeans(2).fit(rows)
     with pytest.warns(ConvergenceWarning, match="only 2 of 3 clusters have rows"):
         mk.KMeans(3, random_state=0).fit(np.repeat([[0.0], [1.0]], 5, axis=0))
-    with pytest.warns(ConvergenceWarning, match="did not settle in max_iter=1"):
+    with pytest.warns(ConvergenceWarning, match="still gained after 1 step"):
         mk.KMeans(20, max_iter=1, init="random", algorithm="lloyd", random_state=0).fit(
             blobs(500, 2, 20, 0)[0]
         )

@@ -107,7 +107,7 @@ def test_scores_that_are_estimated_are_near_those_of_all_combinations(small, mon
     rows = x[:20].copy()
     rows[::4, 1] = np.nan if weights == "binary" else rows[::4, 1]
     exact = model.score_samples(rows)
-    monkeypatch.setattr("markovia.models.mixtures.latent_features.MOST_ENUMERATED", 0)
+    monkeypatch.setattr("markovia.learning.latent.held_features.MOST_ENUMERATED", 0)
     estimated = model.score_samples(rows)
     assert np.abs(estimated - exact).max() < 0.5
     assert abs((estimated - exact).mean()) < 0.05
@@ -120,8 +120,8 @@ def test_a_feature_that_no_other_new_row_has_keeps_its_chance(small, monkeypatch
     model.chances_ = np.linspace(0.5, 0.05, model.n_components_)
     row = model.components_.sum(axis=0, keepdims=True) * 0.6
     exact = model.transform(row)
-    monkeypatch.setattr("markovia.models.mixtures.latent_features.MOST_ENUMERATED", 0)
-    monkeypatch.setattr("markovia.models.mixtures.latent_features.SWEEPS", 6_000)
+    monkeypatch.setattr("markovia.learning.latent.held_features.MOST_ENUMERATED", 0)
+    monkeypatch.setattr("markovia.learning.latent.held_features.SWEEPS", 6_000)
     np.testing.assert_allclose(model.transform(row), exact, atol=0.06)
 
 

@@ -44,7 +44,7 @@ KINDS = {"cough": "categorical", "heat": "gaussian", "visits": "poisson"}
 
 def test_bernoulli_components_with_missing_cells_sum_over_them():
     rows = with_holes(bits(60, 4))
-    mixture = mk.BernoulliMixture(2, random_state=0).fit(rows)
+    mixture = mk.mixtures.BernoulliMixture(2, random_state=0).fit(rows)
     probs = mixture.component_params_["probs"]
     for row in rows[:20]:
         gaps = np.flatnonzero(np.isnan(row))
@@ -58,9 +58,9 @@ def test_bernoulli_components_with_missing_cells_sum_over_them():
 
 def test_a_step_on_missing_bits_counts_what_is_seen():
     rows = np.array([[1.0, np.nan], [1.0, 1.0], [0.0, 0.0], [np.nan, 1.0]])
-    one = mk.BernoulliMixture(1).fit(rows)
+    one = mk.mixtures.BernoulliMixture(1).fit(rows)
     assert one.component_params_["probs"][0] == pytest.approx([2 / 3, 2 / 3])
-    prior = mk.BernoulliMixture(1, prior={"a": 2.0, "b": 3.0}).fit(rows)
+    prior = mk.mixtures.BernoulliMixture(1, prior={"a": 2.0, "b": 3.0}).fit(rows)
     assert prior.component_params_["probs"][0] == pytest.approx([3 / 6, 3 / 6])
 
 
@@ -128,8 +128,8 @@ def test_a_row_of_weight_two_is_two_rows():
         "max_iter": 20,
         "tol": 0.0,
     }
-    ours = mk.BernoulliMixture(3, **start).fit(rows, sample_weight=weights)
-    again = mk.BernoulliMixture(3, **start).fit(np.repeat(rows, weights, axis=0))
+    ours = mk.mixtures.BernoulliMixture(3, **start).fit(rows, sample_weight=weights)
+    again = mk.mixtures.BernoulliMixture(3, **start).fit(np.repeat(rows, weights, axis=0))
     assert ours.component_params_["probs"] == pytest.approx(again.component_params_["probs"])
     assert ours.history_ == pytest.approx(again.history_)
 
@@ -167,7 +167,7 @@ def test_rows_that_are_told_stay_in_their_component():
 def test_hard_em_gives_rows_wholly_to_their_best_component():
     rows = bits(200)
     start = {"params_init": {"probs": np.random.default_rng(1).uniform(0.2, 0.8, (3, 6))}, "max_iter": 1}
-    hard = mk.BernoulliMixture(3, method="hard", **start).fit(rows)
+    hard = mk.mixtures.BernoulliMixture(3, method="hard", **start).fit(rows)
     before = np.array(start["params_init"]["probs"])
     best = (rows @ np.log(before.T) + (1 - rows) @ np.log(1 - before.T)).argmax(axis=1)
     for k in range(3):
@@ -176,12 +176,12 @@ def test_hard_em_gives_rows_wholly_to_their_best_component():
 
 def test_batches_come_to_where_em_comes():
     rows = bits(6000, 8, 3, 2)
-    em = mk.BernoulliMixture(3, random_state=0).fit(rows)
+    em = mk.mixtures.BernoulliMixture(3, random_state=0).fit(rows)
     online = mk.Mixture("bernoulli", 3, method="online", batch_size=500, random_state=0, max_iter=30).fit(
         rows
     )
     assert online.score(rows) == pytest.approx(em.score(rows), abs=2e-3)
-    one = mk.BernoulliMixture(3, random_state=0)
+    one = mk.mixtures.BernoulliMixture(3, random_state=0)
     for _ in range(6):
         for part in np.array_split(rows, 12):
             one.partial_fit(part)
@@ -193,7 +193,7 @@ def test_batches_come_to_where_em_comes():
     assert moved.score(gauss) == pytest.approx(
         mk.GaussianMixture(3, random_state=0).fit(gauss).score(gauss), abs=0.02
     )
-    assert not hasattr(mk.StudentTMixture(2), "partial_fit")
+    assert not hasattr(mk.mixtures.StudentTMixture(2), "partial_fit")
     with pytest.raises(InvalidArgument, match="partial_fit needs components that learn from sums"):
         mk.Mixture(mk.GaussianMixture(2), 2).partial_fit(gauss)
 
@@ -214,7 +214,7 @@ def test_the_default_start_finds_the_truth_among_bernoullis():
 
 def test_networks_answer_what_mixtures_answer():
     rows = bits(300, 4)
-    mixture = mk.BernoulliMixture(3, random_state=0).fit(rows)
+    mixture = mk.mixtures.BernoulliMixture(3, random_state=0).fit(rows)
     frame = pd.DataFrame(rows.astype(int), columns=["x0", "x1", "x2", "x3"])
     net = mixture.network()
     assert net.log_prob(frame) == pytest.approx(mixture.score_samples(rows))
@@ -236,7 +236,7 @@ def test_networks_answer_what_mixtures_answer():
 
 
 def test_two_bernoulli_components_are_a_field_of_pairs():
-    mixture = mk.BernoulliMixture(2, random_state=0).fit(bits(300, 3))
+    mixture = mk.mixtures.BernoulliMixture(2, random_state=0).fit(bits(300, 3))
     probs, weights = mixture.component_params_["probs"], mixture.weights_
     odds = np.log(probs / (1 - probs))
     factors = [mk.Factor(["z"], np.exp(np.log(weights) + np.log1p(-probs).sum(axis=1)))]
@@ -301,7 +301,7 @@ def test_distributions_and_functions_are_components():
 def test_sequences_and_models_are_components():
     calm, wild = mk.MarkovChain([[0.9, 0.1], [0.2, 0.8]]), mk.MarkovChain([[0.3, 0.7], [0.6, 0.4]])
     rain = calm.sample(60, 60, seed=0) + wild.sample(60, 20, seed=1)
-    chains = mk.MarkovChainMixture(2, random_state=0).fit(rain)
+    chains = mk.mixtures.MarkovChainMixture(2, random_state=0).fit(rain)
     small = int(chains.weights_.argmin())
     assert chains.weights_[small] == pytest.approx(0.25, abs=0.03)
     assert chains.component_params_["models"][small].transition == pytest.approx(wild.transition, abs=0.06)
@@ -320,11 +320,11 @@ def test_sequences_that_are_told_stay_in_their_component():
         labels = np.full(40, -1)
         labels[[0, 39]] = first, 1 - first
         for method in ("em", "hard"):
-            found = mk.MarkovChainMixture(2, method=method, random_state=0).fit(rain, labels)
+            found = mk.mixtures.MarkovChainMixture(2, method=method, random_state=0).fit(rain, labels)
             assert (found.predict(rain)[:30] == first).all()
             assert np.diff(found.history_).min() > -1e-9
     with pytest.raises(InvalidArgument, match="method= is 'em' or 'hard'"):
-        mk.MarkovChainMixture(2, method="online").fit(rain)
+        mk.mixtures.MarkovChainMixture(2, method="online").fit(rain)
     with pytest.raises(InvalidArgument, match="prior= is not for mixtures of sequences"):
         mk.Mixture(mk.MarkovChain(), 2, prior={}).fit(rain)
 
@@ -335,16 +335,16 @@ def test_everything_that_has_a_name_is_saved_and_loaded(tmp_path):
     rows, counts = bits(80), np.random.default_rng(0).poisson(3.0, (80, 3))
     chain = mk.MarkovChain([[0.9, 0.1], [0.2, 0.8]]).sample(20, 12, seed=0)
     for mixture, data in [
-        (mk.BernoulliMixture(2, random_state=0), with_holes(rows)),
-        (mk.PoissonMixture(2, random_state=0), counts),
+        (mk.mixtures.BernoulliMixture(2, random_state=0), with_holes(rows)),
+        (mk.mixtures.PoissonMixture(2, random_state=0), counts),
         (mk.Mixture("multinomial", 2, random_state=0), counts),
-        (mk.StudentTMixture(2, random_state=0), frame[["visits"]]),
-        (mk.CategoricalMixture(2, random_state=0), frame[["cough"]]),
+        (mk.mixtures.StudentTMixture(2, random_state=0), frame[["visits"]]),
+        (mk.mixtures.CategoricalMixture(2, random_state=0), frame[["cough"]]),
         (mk.Mixture(KINDS, 2, random_state=0), frame),
-        (mk.LatentClass(2, random_state=0), frame),
+        (mk.mixtures.LatentClass(2, random_state=0), frame),
         (mk.GaussianMixture(2, covariance_type="low-rank", random_state=0), counts),
         (mk.Mixture(mk.GaussianMixture(2), 2, random_state=0), counts),
-        (mk.MarkovChainMixture(2, random_state=0), chain),
+        (mk.mixtures.MarkovChainMixture(2, random_state=0), chain),
         (mk.Mixture(mk.HMM(2, random_state=0, max_iter=3), 2, random_state=0, max_iter=2), chain),
         (mk.Mixture(mk.BayesianNetwork({"cough": [], "visits": ["cough"]}), 2, max_iter=3), frame.dropna()),
     ]:
@@ -355,7 +355,7 @@ def test_everything_that_has_a_name_is_saved_and_loaded(tmp_path):
 
 
 def test_a_file_makes_only_what_is_listed(tmp_path):
-    mk.BernoulliMixture(2, random_state=0).fit(bits(40)).save(tmp_path / "m.json")
+    mk.mixtures.BernoulliMixture(2, random_state=0).fit(bits(40)).save(tmp_path / "m.json")
     content = json.loads((tmp_path / "m.json").read_text())
     for place, value, said in [
         (("class",), "os.system", "expected one of .*Mixture"),
@@ -389,18 +389,18 @@ def test_a_file_makes_only_what_is_listed(tmp_path):
             "'a' holds text, 'x' in row 0.*'categorical'",
         ),
         (
-            mk.BernoulliMixture(2),
+            mk.mixtures.BernoulliMixture(2),
             [[0.0], [2.0], [1.0]],
             "row 1 of X holds 2 in the column 'x0'; .* are 0 or 1",
         ),
         (
-            mk.PoissonMixture(2),
+            mk.mixtures.PoissonMixture(2),
             [[0.5], [2.0], [1.0]],
             "row 0 of X holds 0.5 in the column 'x0'; .* whole numbers",
         ),
-        (mk.PoissonMixture(2), [[-1.0], [2.0], [1.0]], "Negative values"),
+        (mk.mixtures.PoissonMixture(2), [[-1.0], [2.0], [1.0]], "Negative values"),
         (
-            mk.StudentTMixture(2),
+            mk.mixtures.StudentTMixture(2),
             [[np.nan], [2.0], [1.0]],
             "row 0 of X misses 'x0' .* student-t components need every cell",
         ),
@@ -437,7 +437,7 @@ def test_bad_input_gets_one_sentence_and_leaves_the_mixture_as_it_was(mixture, r
 
 
 def test_symbols_that_fit_never_saw_are_named():
-    mixture = mk.CategoricalMixture(2, random_state=0).fit(
+    mixture = mk.mixtures.CategoricalMixture(2, random_state=0).fit(
         pd.DataFrame({"a": ["x", "y", "x", "y"], "b": [0, 1, 0, 1]})
     )
     with pytest.raises(InvalidArgument, match="row 0 has 'z' in the column 'a', which fit has not seen"):
@@ -477,7 +477,7 @@ def test_sparse_counts_are_learned_as_dense_ones():
 
 def test_icl_is_bic_and_twice_the_entropy():
     rows = bits(200)
-    mixture = mk.BernoulliMixture(2, random_state=0).fit(rows)
+    mixture = mk.mixtures.BernoulliMixture(2, random_state=0).fit(rows)
     sure = mixture.predict_proba(rows)
     entropy = -np.sum(np.where(sure > 0, sure * np.log(np.maximum(sure, 1e-300)), 0.0))
     assert mixture.icl(rows) == pytest.approx(mixture.bic(rows) + 2 * entropy)
@@ -485,8 +485,8 @@ def test_icl_is_bic_and_twice_the_entropy():
 
 def test_a_warm_start_goes_on():
     rows = bits(300)
-    whole = mk.BernoulliMixture(3, random_state=0, max_iter=6, tol=0.0).fit(rows)
-    parts = mk.BernoulliMixture(3, random_state=0, max_iter=3, tol=0.0, warm_start=True)
+    whole = mk.mixtures.BernoulliMixture(3, random_state=0, max_iter=6, tol=0.0).fit(rows)
+    parts = mk.mixtures.BernoulliMixture(3, random_state=0, max_iter=3, tol=0.0, warm_start=True)
     parts.fit(rows).fit(rows)
     assert parts.component_params_["probs"] == pytest.approx(whole.component_params_["probs"])
 
@@ -525,7 +525,7 @@ def test_files_that_cannot_be_learned_from_are_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="'b' holds text"):
         mk.GaussianMixture(2).fit(path)
     with pytest.raises(InvalidArgument, match="read it into a frame for others"):
-        mk.StudentTMixture(2).fit(path)
+        mk.mixtures.StudentTMixture(2).fit(path)
     pd.DataFrame({"a": [0.5, 1.0, 2.0]}).to_csv(path, index=False)
     with pytest.raises(InvalidArgument, match="needs all rows in memory"):
         mk.Mixture("gaussian", 2, method="gibbs").fit(path)
@@ -545,7 +545,7 @@ def test_columns_and_rows_that_say_nothing_are_named():
 
 def test_networks_of_counts_answer_the_same():
     counts = np.random.default_rng(0).poisson([[2.0, 9.0]] * 50 + [[20.0, 1.0]] * 50)
-    mixture = mk.PoissonMixture(2, random_state=0).fit(counts)
+    mixture = mk.mixtures.PoissonMixture(2, random_state=0).fit(counts)
     net = mixture.network()
     assert net.log_prob(pd.DataFrame(counts, columns=["x0", "x1"])) == pytest.approx(
         mixture.score_samples(counts)
@@ -562,7 +562,7 @@ def test_networks_of_counts_answer_the_same():
 def test_networks_of_student_t_answer_the_same():
     rng = np.random.default_rng(0)
     tails = np.concatenate([rng.standard_t(3, 60) - 4, rng.standard_t(3, 60) + 4])[:, None]
-    heavy = mk.StudentTMixture(2, random_state=0).fit(tails)
+    heavy = mk.mixtures.StudentTMixture(2, random_state=0).fit(tails)
     answer = heavy.network().query("component", given={"x0": 0.5})
     assert [answer[0], answer[1]] == pytest.approx(heavy.predict_proba([[0.5]])[0], abs=1e-6)
 
@@ -570,9 +570,9 @@ def test_networks_of_student_t_answer_the_same():
 def test_networks_that_there_are_not_are_refused():
     rng = np.random.default_rng(0)
     with pytest.raises(UnsupportedModel, match="share a hidden scale"):
-        mk.StudentTMixture(1).fit(rng.normal(size=(30, 2))).network()
+        mk.mixtures.StudentTMixture(1).fit(rng.normal(size=(30, 2))).network()
     with pytest.raises(UnsupportedModel, match="nothing of x"):
-        mk.RegressionMixture(2).network()
+        mk.mixtures.RegressionMixture(2).network()
     low = mk.GaussianMixture(1, covariance_type="low-rank").fit(rows := rng.normal(size=(60, 3)))
     frame = pd.DataFrame(rows, columns=["x0", "x1", "x2"])
     assert low.network().log_prob(frame) == pytest.approx(low.score_samples(rows))

@@ -317,9 +317,9 @@ def test_the_variational_bound_never_falls_and_stays_below_the_evidence(kind):
         found = variational_mixture(
             family, rows, weights, rng.dirichlet(np.ones(3), len(rows)), max_iter=50, tol=0
         )
-        assert min(np.diff(found.bounds), default=0.0) > -1e-9
+        assert min(np.diff(found.history), default=0.0) > -1e-9
         if isinstance(weights, DirichletWeights):
-            assert found.bounds[-1] < evidence < found.bounds[-1] + 12.0
+            assert found.history[-1] < evidence < found.history[-1] + 12.0
 
 
 @pytest.mark.parametrize(

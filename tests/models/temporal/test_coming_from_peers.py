@@ -130,7 +130,7 @@ def test_a_start_set_after_learning_counts_in_chains_of_higher_order_and_of_visi
     second = mk.HMM(2, order=2, random_state=0, max_iter=3, tol=0).fit(x)
     second.startprob_ = [[1.0, 0.0], [0.0, 0.0]]
     assert second.smooth(x)[0][:2, 0] == pytest.approx([1.0, 1.0])
-    visits = mk.HiddenSemiMarkov(2, max_duration=4, random_state=0, max_iter=3, tol=0).fit(x)
+    visits = mk.series.HiddenSemiMarkov(2, max_duration=4, random_state=0, max_iter=3, tol=0).fit(x)
     before = visits.durations_
     visits.startprob_ = [0.0, 1.0]
     assert visits.smooth(x)[0][0, 1] == pytest.approx(1.0)
@@ -149,7 +149,7 @@ def test_a_start_set_after_learning_counts_in_chains_of_higher_order_and_of_visi
         (lambda: mk.HMM(2).decode([0], algorithm="map"), "'algorithm'; it is method= here"),
         (lambda: mk.LinearStateSpace(transition_matrices=[[1]]), "'transition_matrices'; it is transition="),
         (lambda: mk.LinearStateSpace(n_dim_obs=1), "LinearStateSpace.. has no argument 'n_dim_obs'"),
-        (lambda: mk.StructuralSeries(level="local level"), "'level'; it is trend= here"),
+        (lambda: mk.series.StructuralSeries(level="local level"), "'level'; it is trend= here"),
     ],
 )  # fmt: skip
 def test_another_library_s_setting_is_answered_with_ours(act, said):
@@ -165,8 +165,8 @@ def test_another_library_s_setting_is_answered_with_ours(act, said):
         (mk.HMM(2), "log_probability", "log_prob"),
         (mk.LinearStateSpace(), "em", "fit"),
         (mk.LinearStateSpace(), "loglikelihood", "score"),
-        (mk.StructuralSeries(), "llf", "log_likelihood_"),
-        (mk.StructuralSeries(), "get_forecast", "forecast"),
+        (mk.series.StructuralSeries(), "llf", "log_likelihood_"),
+        (mk.series.StructuralSeries(), "get_forecast", "forecast"),
     ],
 )
 def test_another_library_s_verb_is_answered_with_ours(model, word, ours):
@@ -176,12 +176,12 @@ def test_another_library_s_verb_is_answered_with_ours(model, word, ours):
 
 def test_every_word_that_is_named_instead_is_there():
     from markovia.models.temporal.hidden_states.known_values import WORDS
-    from markovia.models.temporal.linear_state_space import WORDS as LINEAR
+    from markovia.models.temporal.kalman_model import WORDS as LINEAR
 
     rng = np.random.default_rng(0)
     hmm = mk.HMM(2, emission="gaussian", random_state=0).fit(rng.normal(size=30))
     line = mk.LinearStateSpace(learn=["observation_cov"], max_iter=1).fit(rng.normal(size=10))
-    series = mk.StructuralSeries().fit(rng.normal(size=10))
+    series = mk.series.StructuralSeries().fit(rng.normal(size=10))
     for word in WORDS.values():
         for one in word.split(" and "):
             assert one.startswith("MarkovChain(") or hasattr(hmm, one), one
@@ -223,10 +223,10 @@ def test_a_statsmodels_script():
     rng = np.random.default_rng(2)
     y = np.cumsum(rng.normal(0.3, 1.0, 80)) + rng.normal(0, 0.5, 80)
     theirs = components.UnobservedComponents(y, "local linear trend", use_exact_diffuse=True).fit(disp=False)
-    ours = mk.StructuralSeries("local linear trend").fit(y)
+    ours = mk.series.StructuralSeries("local linear trend").fit(y)
     assert ours.log_likelihood_ >= theirs.llf - 1e-4
     ahead = ours.forecast(y, 5).mean[0][:, 0]
-    known = mk.StructuralSeries("local linear trend", params=theirs.params)
+    known = mk.series.StructuralSeries("local linear trend", params=theirs.params)
     np.testing.assert_allclose(known.forecast(y, 5).mean[0][:, 0], theirs.forecast(5), rtol=1e-6)
     np.testing.assert_allclose(ahead, theirs.forecast(5), rtol=0.05)
 

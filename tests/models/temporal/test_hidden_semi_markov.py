@@ -15,7 +15,7 @@ def models(draw):
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     k, longest, steps = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 4))
     transition = rng.dirichlet(np.ones(k), k) * (1 - np.eye(k)) if k > 1 else np.ones((1, 1))
-    model = mk.HiddenSemiMarkov(
+    model = mk.series.HiddenSemiMarkov(
         k,
         durations="categorical",
         max_duration=longest,
@@ -69,7 +69,7 @@ def test_geometric_durations_are_a_hidden_markov_model():
         "emission_params": {"means": [[0.0], [2.0]], "covariances": np.ones((2, 1, 1))},
     }
     plain = mk.HMM(2, transition=[[0.8, 0.2], [0.4, 0.6]], **common)
-    semi = mk.HiddenSemiMarkov(
+    semi = mk.series.HiddenSemiMarkov(
         2,
         transition=[[0, 1], [1, 0]],
         durations="geometric",
@@ -89,7 +89,7 @@ def test_geometric_durations_are_a_hidden_markov_model():
 @pytest.mark.parametrize("durations", ["poisson", "negative-binomial", "geometric", "categorical"])
 @pytest.mark.parametrize("censored", [True, False])
 def test_learning_never_loses_and_finds_durations(durations, censored):
-    truth = mk.HiddenSemiMarkov(
+    truth = mk.series.HiddenSemiMarkov(
         2,
         max_duration=15,
         duration_params={"rates": [6.0, 2.0]},
@@ -99,7 +99,7 @@ def test_learning_never_loses_and_finds_durations(durations, censored):
         emission_params={"means": [[0.0], [3.0]], "covariances": np.ones((2, 1, 1))},
     )
     x, _ = truth.sample(150, 4, seed=0)
-    model = mk.HiddenSemiMarkov(
+    model = mk.series.HiddenSemiMarkov(
         2,
         durations=durations,
         max_duration=15,
@@ -121,7 +121,7 @@ def test_learning_never_loses_and_finds_durations(durations, censored):
 def test_told_states_are_visits_whose_lengths_are_counted():
     told = [[0, 0, 0, 1, 0, 0, 1], [1, 1, 0, 0, 0, 1]]
     data = [[0, 1, 1, 0, 0, 1, 1], [0, 1, 1, 0, 0, 1]]
-    model = mk.HiddenSemiMarkov(2, durations="categorical", max_duration=4, censored=False)
+    model = mk.series.HiddenSemiMarkov(2, durations="categorical", max_duration=4, censored=False)
     model.fit(data, labels=told)
     assert model.durations_.probs == pytest.approx(np.array([[0, 1, 2, 0], [3, 1, 0, 0]]) / [[3], [4]])
     assert model.transmat_.tolist() == [[0, 1], [1, 0]]
@@ -131,14 +131,16 @@ def test_told_states_are_visits_whose_lengths_are_counted():
 def test_a_weight_of_two_is_a_sequence_twice():
     data = [[0, 0, 1, 1, 0], [1, 0, 0], [0, 1, 1]]
     settings_ = {"durations": "categorical", "max_duration": 3, "random_state": 0, "max_iter": 4, "tol": 0}
-    one = mk.HiddenSemiMarkov(2, **settings_).fit(data, sample_weight=[2, 1, 1])
-    two = mk.HiddenSemiMarkov(2, **settings_).fit([data[0], *data])
+    one = mk.series.HiddenSemiMarkov(2, **settings_).fit(data, sample_weight=[2, 1, 1])
+    two = mk.series.HiddenSemiMarkov(2, **settings_).fit([data[0], *data])
     assert one.history_ == pytest.approx(two.history_)
     assert one.durations_.probs == pytest.approx(two.durations_.probs)
 
 
 def test_a_left_right_model_stays_in_its_last_state():
-    model = mk.HiddenSemiMarkov(3, structure="left-right", max_duration=4, random_state=0, max_iter=5, tol=9)
+    model = mk.series.HiddenSemiMarkov(
+        3, structure="left-right", max_duration=4, random_state=0, max_iter=5, tol=9
+    )
     model.fit([[0, 0, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2]])
     assert model.transmat_[2].tolist() == [0, 0, 1]
     assert (np.tril(model.transmat_, -1) == 0).all()
@@ -159,11 +161,11 @@ def test_a_left_right_model_stays_in_its_last_state():
 )
 def test_bad_settings_are_named(settings_, said):
     with pytest.raises(InvalidArgument, match=said):
-        mk.HiddenSemiMarkov(2, **settings_).fit([[0, 1]])
+        mk.series.HiddenSemiMarkov(2, **settings_).fit([[0, 1]])
 
 
 def test_what_it_cannot_say_is_named():
-    model = mk.HiddenSemiMarkov(2, max_duration=3)
+    model = mk.series.HiddenSemiMarkov(2, max_duration=3)
     with pytest.raises(IncompleteModel, match="duration_params="):
         model.log_prob([0, 1])
     model.set_params(tol=9.0, random_state=0).fit([[0, 1, 0]])

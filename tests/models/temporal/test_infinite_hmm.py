@@ -29,7 +29,9 @@ def chain(seed, stay=0.9, k=3, n=300):
 def test_the_number_of_states_of_a_chain_is_found(method, sticky):
     states, rng = chain(0)
     x = rng.normal(np.array([-5.0, 0.0, 5.0])[states], 1.0)
-    model = mk.InfiniteHMM("gaussian", method=method, sticky=sticky, max_iter=120, random_state=0).fit(x)
+    model = mk.series.InfiniteHMM("gaussian", method=method, sticky=sticky, max_iter=120, random_state=0).fit(
+        x
+    )
     assert model.n_states_ == 3
     assert model.n_states_posterior().argmax() == 3
     assert adjusted_rand_score(states, model.predict(x)) > 0.95
@@ -49,7 +51,9 @@ def test_every_family_with_conjugate_draws_is_fitted_over_several_sequences(emis
             [rng.multinomial(10, [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8]][k]) for k in states]
         ),
     }[emission]()
-    model = mk.InfiniteHMM(emission, sticky=0.5, max_iter=60, random_state=0).fit(x, lengths=[100, 140])
+    model = mk.series.InfiniteHMM(emission, sticky=0.5, max_iter=60, random_state=0).fit(
+        x, lengths=[100, 140]
+    )
     assert model.n_states_ in (2, 3)
     assert adjusted_rand_score(states, model.predict(x, lengths=[100, 140])) > 0.6
     assert [len(path) for path in model.decode(x, [100, 140])] == [100, 140]
@@ -58,13 +62,15 @@ def test_every_family_with_conjugate_draws_is_fitted_over_several_sequences(emis
 def test_a_seed_gives_the_same_draws_and_a_file_goes_on_where_it_was(tmp_path):
     states, rng = chain(2, n=80)
     x = rng.normal(3.0 * states, 1.0)
-    whole = mk.InfiniteHMM("gaussian", max_iter=10, random_state=1).fit(x)
-    again = mk.InfiniteHMM("gaussian", max_iter=10, random_state=1).fit(x)
+    whole = mk.series.InfiniteHMM("gaussian", max_iter=10, random_state=1).fit(x)
+    again = mk.series.InfiniteHMM("gaussian", max_iter=10, random_state=1).fit(x)
     np.testing.assert_array_equal(whole.states_draws_, again.states_draws_)
     path = tmp_path / "run.npz"
-    cut = mk.InfiniteHMM("gaussian", max_iter=10, random_state=1, time_limit=1e-6, checkpoint=path).fit(x)
+    cut = mk.series.InfiniteHMM(
+        "gaussian", max_iter=10, random_state=1, time_limit=1e-6, checkpoint=path
+    ).fit(x)
     assert cut.n_iter_ < 10
-    went_on = mk.InfiniteHMM("gaussian", max_iter=10, random_state=1, checkpoint=path).fit(x)
+    went_on = mk.series.InfiniteHMM("gaussian", max_iter=10, random_state=1, checkpoint=path).fit(x)
     np.testing.assert_array_equal(whole.states_draws_, went_on.states_draws_)
 
 
@@ -72,7 +78,7 @@ def test_missing_steps_are_summed_out_and_models_are_saved(tmp_path):
     states, rng = chain(3, n=150)
     x = rng.normal(np.array([-5.0, 0.0, 5.0])[states], 1.0)
     x[[10, 60, 61]] = np.nan
-    model = mk.InfiniteHMM("gaussian", max_iter=60, random_state=0).fit(x)
+    model = mk.series.InfiniteHMM("gaussian", max_iter=60, random_state=0).fit(x)
     assert model.n_states_ == 3
     mk.save(model, tmp_path / "chain.json")
     np.testing.assert_array_equal(mk.load(tmp_path / "chain.json").predict(x), model.predict(x))
@@ -92,5 +98,5 @@ def test_missing_steps_are_summed_out_and_models_are_saved(tmp_path):
 )
 def test_settings_that_make_no_sense_are_refused(settings, said):
     with pytest.raises(InvalidArgument) as error:
-        mk.InfiniteHMM(**settings).fit([0, 1, 1, 0])
+        mk.series.InfiniteHMM(**settings).fit([0, 1, 1, 0])
     assert said in str(error.value)

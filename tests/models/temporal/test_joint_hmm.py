@@ -23,7 +23,7 @@ def test_every_answer_is_that_of_the_dynamic_network(sizes, coupled):
     starts, transitions = _chains(rng, sizes, coupled)
     if coupled:
         probs = [rng.dirichlet(np.ones(2), n) for n in sizes]
-        model = mk.CoupledHMM(
+        model = mk.series.CoupledHMM(
             sizes,
             emission="categorical",
             start=starts,
@@ -34,7 +34,7 @@ def test_every_answer_is_that_of_the_dynamic_network(sizes, coupled):
         evidence = {f"x_{i}@{t}": int(data[t, i]) for t in range(3) for i in range(len(sizes))}
     else:
         probs = rng.dirichlet(np.ones(2), tuple(sizes))
-        model = mk.FactorialHMM(
+        model = mk.series.FactorialHMM(
             sizes,
             emission="categorical",
             start=starts,
@@ -58,7 +58,7 @@ def test_every_answer_is_that_of_the_dynamic_network(sizes, coupled):
 
 
 def test_additive_means_are_one_gaussian_a_joint_state_and_are_learned():
-    truth = mk.FactorialHMM(
+    truth = mk.series.FactorialHMM(
         [2, 3],
         start=[[0.5, 0.5], [0.2, 0.3, 0.5]],
         transition=[
@@ -88,7 +88,7 @@ def test_additive_means_are_one_gaussian_a_joint_state_and_are_learned():
         **truth.get_params(),
         "emission_params": {"means": [first + 0.5, second * 0.7], "covariance": np.eye(2)},
     }
-    model = mk.FactorialHMM(
+    model = mk.series.FactorialHMM(
         **{**begin, "start": None, "transition": None, "random_state": 0, "tol": 0.1}
     ).fit(x)
     assert np.diff(model.history_).min() > -1e-8
@@ -103,10 +103,10 @@ def test_additive_means_are_one_gaussian_a_joint_state_and_are_learned():
 
 
 @pytest.mark.parametrize("emission", ["gaussian", "categorical"])
-@pytest.mark.parametrize("kind", [mk.FactorialHMM, mk.CoupledHMM])
+@pytest.mark.parametrize("kind", [mk.series.FactorialHMM, mk.series.CoupledHMM])
 def test_learning_from_nothing_never_loses(kind, emission):
     rng = np.random.default_rng(0)
-    width = 2 if kind is mk.CoupledHMM or emission == "gaussian" else 1
+    width = 2 if kind is mk.series.CoupledHMM or emission == "gaussian" else 1
     x = [
         rng.normal(size=(40, width)) if emission == "gaussian" else rng.integers(0, 3, (40, width))
         for _ in range(3)
@@ -118,21 +118,21 @@ def test_learning_from_nothing_never_loses(kind, emission):
 
 def test_bad_input_is_named():
     with pytest.raises(InvalidArgument, match="n_states= has the number"):
-        mk.FactorialHMM(3).fit([[0.0]])
+        mk.series.FactorialHMM(3).fit([[0.0]])
     with pytest.raises(InvalidArgument, match="joint states; answers are exact up to 2,000"):
-        mk.FactorialHMM([50, 50], method="exact").fit([[0.0]])
+        mk.series.FactorialHMM([50, 50], method="exact").fit([[0.0]])
     with pytest.raises(InvalidArgument, match="mean field is for 'gaussian' emissions"):
-        mk.FactorialHMM([50, 50], emission="categorical").fit([[0]])
+        mk.series.FactorialHMM([50, 50], emission="categorical").fit([[0]])
     with pytest.raises(InvalidArgument, match="method="):
-        mk.FactorialHMM([2, 2], method="loopy").fit([[0.0]])
+        mk.series.FactorialHMM([2, 2], method="loopy").fit([[0.0]])
     with pytest.raises(IncompleteModel, match="no values yet"):
-        mk.FactorialHMM([2, 2]).log_prob([[0.0]])
+        mk.series.FactorialHMM([2, 2]).log_prob([[0.0]])
     with pytest.raises(InvalidArgument, match="3 columns for 2 chains"):
-        mk.CoupledHMM([2, 2]).fit([np.zeros((4, 3))])
+        mk.series.CoupledHMM([2, 2]).fit([np.zeros((4, 3))])
     with pytest.raises(InvalidArgument, match="step 1 of sequence 0 has 0"):
-        mk.CoupledHMM([2, 2], emission="categorical").fit([[[0, 1], [0.5, 1]]])
+        mk.series.CoupledHMM([2, 2], emission="categorical").fit([[[0, 1], [0.5, 1]]])
     with pytest.raises(InvalidArgument, match="has means, covariance, not mean"):
-        mk.FactorialHMM([2, 2], emission_params={"mean": 1}).fit([[0.0]])
+        mk.series.FactorialHMM([2, 2], emission_params={"mean": 1}).fit([[0.0]])
     with pytest.raises(InvalidArgument, match="joint states; answers are exact up to 2,000"):
         _loads(np.random.default_rng(0), [50, 50]).network()
 
@@ -141,7 +141,7 @@ def _loads(rng, sizes, d=1, noise=0.5, **options):
     starts, transitions = _chains(rng, sizes, False)
     means = [3.0 * rng.normal(size=(n, d)) for n in sizes]
     covariance = noise * (np.eye(d) + 0.3)
-    return mk.FactorialHMM(
+    return mk.series.FactorialHMM(
         sizes, start=starts, transition=transitions,
         emission_params={"means": means, "covariance": covariance}, **options,
     )  # fmt: skip
@@ -176,7 +176,7 @@ def test_the_bound_of_mean_field_lies_below_log_p_by_the_divergence_of_its_poste
     assert exact.explain(x).log_evidence == pytest.approx(truth, abs=1e-9)
     from markovia.learning.sequences.factorial_em import mean_field
 
-    parts, _, seen = model._ask(x, None, None)
+    parts, _, seen = model._seen(model._read(x, None, None))
     found = mean_field(parts, seen)
     divergence, mass = 0.0, 0.0
     for first in np.ndindex(*[2] * 4):
@@ -222,7 +222,7 @@ def test_too_many_joint_states_are_learned_by_mean_field_and_the_bound_never_fal
         clone(truth).set_params(method="exact").log_prob(x)
     with pytest.raises(UnsupportedModel, match="whole sequences"):
         truth.filter(x)
-    model = mk.FactorialHMM(sizes, random_state=0, max_iter=6, tol=0.0).fit(x)
+    model = mk.series.FactorialHMM(sizes, random_state=0, max_iter=6, tol=0.0).fit(x)
     assert (np.diff(model.history_) > -1e-6 * np.abs(model.history_[1:])).all()
     assert model.history_[-1] > model.history_[0] + 100
     assert model.score(x) >= model.history_[-1] - 1e-6

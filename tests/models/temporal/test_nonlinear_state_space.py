@@ -23,7 +23,7 @@ def show(x):
 
 def line(method, **more):
     given = (move, show, Q, R, [1.0, 0.0], np.eye(2))
-    return mk.NonlinearStateSpace(*given, method=method, random_state=0, **more)
+    return mk.series.NonlinearStateSpace(*given, method=method, random_state=0, **more)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_small_alphas_and_singular_covariances_keep_the_unscented_filter_exact(k
     _, ys = kalman
     flat = np.diag([0.5, 0.0])
     exact = mk.LinearStateSpace(A, flat, C, R, [1.0, 0.0], flat)
-    found = mk.NonlinearStateSpace(
+    found = mk.series.NonlinearStateSpace(
         move, show, flat, R, [1.0, 0.0], flat, method="unscented", alpha=1e-2, beta=2.0, kappa=1.0
     )
     assert found.log_prob(ys) == pytest.approx(exact.log_prob(ys), abs=1e-7)
@@ -119,7 +119,7 @@ def on_a_grid(y, q, r, m, p):
 @pytest.mark.parametrize(("method", "near"), [("extended", 0.05), ("unscented", 0.03), ("ensemble", 0.05)])
 def test_a_mildly_bent_model_is_followed_as_on_a_dense_grid(method, near):
     q, r, m, p = 0.05, 0.02, 0.5, 0.05
-    model = mk.NonlinearStateSpace(
+    model = mk.series.NonlinearStateSpace(
         wave, bend, q, r, [m], p, method=method, members=5_000, random_state=1, iterations=3
     )
     y = model.sample(15, seed=3)[0][0]
@@ -139,15 +139,15 @@ def test_sigma_points_have_the_exact_mean_of_a_quadratic_observation():
     mean, cov = np.array([1.0, -2.0]), np.array([[2.0, 0.5], [0.5, 1.0]])
     exact = float(square(mean)) + cov[0, 0] + 2 * cov[0, 1] + 3 * cov[1, 1]
     for method in ("unscented", "cubature"):
-        model = mk.NonlinearStateSpace(move, square, Q, 0.5, mean, cov, method=method)
+        model = mk.series.NonlinearStateSpace(move, square, Q, 0.5, mean, cov, method=method)
         assert model.filter([[np.nan]]).expected[0][0, 0] == pytest.approx(exact, abs=1e-12)
-    plain = mk.NonlinearStateSpace(move, square, Q, 0.5, mean, cov)
+    plain = mk.series.NonlinearStateSpace(move, square, Q, 0.5, mean, cov)
     assert abs(plain.filter([[np.nan]]).expected[0][0, 0] - exact) > 0.5
 
 
 @pytest.mark.slow
 def test_iterating_the_derivative_ends_at_the_mode():
-    model = mk.NonlinearStateSpace(wave, bend, 0.1, 0.01, [0.5], 2.0, iterations=30)
+    model = mk.series.NonlinearStateSpace(wave, bend, 0.1, 0.01, [0.5], 2.0, iterations=30)
     y = np.array([[4.0]])
     x = np.linspace(-5, 5, 2_000_001)
     mode = x[np.argmin((y[0, 0] - x - 0.1 * x**3) ** 2 / 0.01 + (x - 0.5) ** 2 / 2.0)]
@@ -166,7 +166,7 @@ def absolute(x):
 
 def test_a_gaussian_sum_keeps_both_signs_of_a_number_seen_squared():
     prior = [(0.5, 1.5, 0.3), (0.5, -1.5, 0.3)]
-    model = mk.NonlinearStateSpace(
+    model = mk.series.NonlinearStateSpace(
         still, absolute, 1e-6, 0.2, initial=prior, method="gaussian-sum", components=2
     )
     found = model.filter([4.0, 4.1, 3.9])
@@ -181,7 +181,7 @@ def test_a_gaussian_sum_keeps_both_signs_of_a_number_seen_squared():
 def test_a_gaussian_sum_is_exact_for_mixed_noise_until_parts_are_merged():
     """Two steps, each noise of two parts: eight Gaussians at the end, summed here one by one."""
     noise, blur = [(0.7, 0.0, 0.2), (0.3, 1.0, 1.0)], [(0.9, 0.0, 0.5), (0.1, 0.0, 5.0)]
-    model = mk.NonlinearStateSpace(
+    model = mk.series.NonlinearStateSpace(
         still, still, initial=[(1.0, 0.0, 1.0)], transition_noise=noise, observation_noise=blur,
         method="gaussian-sum", components=8,
     )  # fmt: skip
@@ -204,7 +204,7 @@ def test_a_gaussian_sum_is_exact_for_mixed_noise_until_parts_are_merged():
 
 @pytest.mark.slow
 def test_draws_have_the_laws_moments_and_inputs_reach_both_functions():
-    model = mk.NonlinearStateSpace(
+    model = mk.series.NonlinearStateSpace(
         lambda x, u: 0.5 * x + u, lambda x, u: x - u, 0.3, 0.2, [1.0], 0.1, method="unscented"
     )
     u = np.array([[1.0], [0.0], [-2.0]])

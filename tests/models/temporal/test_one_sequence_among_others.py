@@ -120,7 +120,7 @@ def test_side_outputs_of_a_constant_far_from_zero_are_those_of_statsmodels():
 
 def test_criteria_count_observed_numbers_parameters_and_diffuse_states():
     y = series()
-    ours = mk.StructuralSeries("local level").fit(y)
+    ours = mk.series.StructuralSeries("local level").fit(y)
     peer = UnobservedComponents(y, "llevel", use_exact_diffuse=True).smooth(list(ours.params_.values()))
     assert ours.log_likelihood_ == pytest.approx(peer.llf, abs=1e-6)
     assert ours.aic_ == pytest.approx(2 * 3 - 2 * peer.llf, abs=1e-5)
@@ -146,8 +146,10 @@ def test_a_fit_has_converged_only_where_no_other_start_does_better():
 
 def test_several_series_of_different_levels_are_fitted_as_one_sum():
     first, second = series(60, 1), 1e4 + series(70, 2)
-    found = mk.StructuralSeries("local level").fit([first, second])
-    parts = [mk.StructuralSeries("local level", params=found.params_).score(y) for y in (first, second)]
+    found = mk.series.StructuralSeries("local level").fit([first, second])
+    parts = [
+        mk.series.StructuralSeries("local level", params=found.params_).score(y) for y in (first, second)
+    ]
     assert found.log_likelihood_ == pytest.approx(sum(parts), abs=1e-6)
     assert found.converged_
     assert 0.1 < found.params_["level"] < 1.0

@@ -29,7 +29,7 @@ def test_rain_by_months_has_the_numbers_of_the_notes():
     )
     one = mk.MarkovChain().fit(months)
     with pytest.warns(ConvergenceWarning):
-        ten = mk.SequenceMixture(mk.MarkovChain(), 10, max_iter=25, random_state=0).fit(months)
+        ten = mk.series.SequenceMixture(mk.MarkovChain(), 10, max_iter=25, random_state=0).fit(months)
     assert ten.n_free == 39  # the notes count a weight more: 10 + 10 x 3
     assert -ten.score(months) / 1060 < -one.score(months) / 1060 - 0.02
 
@@ -38,7 +38,7 @@ def test_a_season_is_found():
     months = mk.MarkovChain(**USUAL).sample(200, 260, seed=0) + mk.MarkovChain(**SUMMER).sample(
         200, 40, seed=1
     )
-    mixture = mk.SequenceMixture(mk.MarkovChain(), 2, n_init=3, random_state=0).fit(months)
+    mixture = mk.series.SequenceMixture(mk.MarkovChain(), 2, n_init=3, random_state=0).fit(months)
     summer = int(mixture.weights_.argmin())
     assert mixture.weights_[summer] == pytest.approx(40 / 300, abs=0.02)
     assert mixture.components_[summer].transition == pytest.approx(np.array(SUMMER["transition"]), abs=0.03)
@@ -48,7 +48,7 @@ def test_a_season_is_found():
 def test_the_mixture_sums_its_components():
     rng = np.random.default_rng(0)
     data = [rng.integers(0, 3, size=t) for t in (5, 8, 4, 9, 6, 7)]
-    mixture = mk.SequenceMixture(mk.MarkovChain(smoothing=1), 3, random_state=0).fit(data)
+    mixture = mk.series.SequenceMixture(mk.MarkovChain(smoothing=1), 3, random_state=0).fit(data)
     joint = np.array([np.exp(c.log_prob(data)) for c in mixture.components_]).T * mixture.weights_
     assert np.exp(mixture.log_prob(data)) == pytest.approx(joint.sum(axis=1))
     assert mixture.predict_proba(data) == pytest.approx(joint / joint.sum(axis=1, keepdims=True))
@@ -74,7 +74,7 @@ def test_the_mixture_sums_its_components():
 def test_the_objective_never_falls(template):
     rng = np.random.default_rng(1)
     data = [rng.integers(0, 2, size=t) for t in rng.integers(5, 20, size=12)]
-    mixture = mk.SequenceMixture(template, 2, max_iter=30, tol=0.0, random_state=0).fit(data)
+    mixture = mk.series.SequenceMixture(template, 2, max_iter=30, tol=0.0, random_state=0).fit(data)
     gains = np.diff(mixture.history_)
     assert gains.min() > -1e-9
     assert gains[0] > 1e-3
@@ -85,7 +85,7 @@ def test_kinds_of_hidden_markov_models_are_told_apart():
                   emission_params={"means": [[-2.0], [2.0]], "covariances": [1.0, 1.0]})  # fmt: skip
     wild = clone(calm).set_params(transition=[[0.1, 0.9], [0.9, 0.1]])
     data = calm.sample(60, 12, seed=0)[0] + wild.sample(60, 8, seed=1)[0]
-    mixture = mk.SequenceMixture(mk.HMM(2, emission="gaussian"), 2, n_init=4, random_state=0).fit(data)
+    mixture = mk.series.SequenceMixture(mk.HMM(2, emission="gaussian"), 2, n_init=4, random_state=0).fit(data)
     kinds = mixture.predict(data)
     assert kinds.tolist() in ([0] * 12 + [1] * 8, [1] * 12 + [0] * 8)
     drawn, which = mixture.sample(30, 400, seed=0)
@@ -136,22 +136,22 @@ def test_weights_hold_where_sums_are_left_to_logarithms():
 def test_bad_input_is_refused():
     data = [[0, 1, 1], [1, 0]]
     with pytest.raises(InvalidArgument, match="template= is an HMM or a MarkovChain, not int"):
-        mk.SequenceMixture(3).fit(data)
+        mk.series.SequenceMixture(3).fit(data)
     with pytest.raises(InvalidArgument, match="3 components need as many sequences"):
-        mk.SequenceMixture(mk.MarkovChain(), 3).fit(data)
+        mk.series.SequenceMixture(mk.MarkovChain(), 3).fit(data)
     with pytest.raises(InvalidArgument, match="sequence 1 has no steps"):
-        mk.SequenceMixture(mk.MarkovChain()).fit([[0], []])
+        mk.series.SequenceMixture(mk.MarkovChain()).fit([[0], []])
     with pytest.raises(IncompleteModel, match="fit"):
-        mk.SequenceMixture(mk.MarkovChain()).predict(data)
-    fitted = mk.SequenceMixture(mk.MarkovChain(), 2, random_state=0).fit(data)
+        mk.series.SequenceMixture(mk.MarkovChain()).predict(data)
+    fitted = mk.series.SequenceMixture(mk.MarkovChain(), 2, random_state=0).fit(data)
     before = fitted.weights_
     with pytest.raises(InvalidArgument, match="weight of sequence 0"):
         fitted.fit(data, sample_weight=[-1, 1])
     assert fitted.weights_ is before
     with pytest.raises(InvalidArgument, match="sequence 0 is impossible under all"):
-        mk.SequenceMixture(mk.MarkovChain(states=[0, 1]), 2, random_state=0).fit([[0, 0], [0, 0]]).predict(
-            [[1]]
-        )
+        mk.series.SequenceMixture(mk.MarkovChain(states=[0, 1]), 2, random_state=0).fit(
+            [[0, 0], [0, 0]]
+        ).predict([[1]])
     assert clone(fitted).n_components == 2
 
 
@@ -161,7 +161,7 @@ def test_moves_that_are_fixed_are_no_free_parameters_of_a_mixture_of_hidden_chai
     rng = np.random.default_rng(4)
     data = [rng.integers(0, 4, size=t) for t in (15, 18, 24, 19)]
     with pytest.warns(ConvergenceWarning):
-        mixture = mk.SequenceMixture(hmm, 2, max_iter=2, random_state=0).fit(data)
+        mixture = mk.series.SequenceMixture(hmm, 2, max_iter=2, random_state=0).fit(data)
     # of each component: start, moves of the three rows, symbols of the three states
     each = 2 + (1 + 1 + 2) + 3 * 3
     assert mixture.n_free == 1 + 2 * each

@@ -49,7 +49,7 @@ def test_structural_likelihoods_are_those_of_statsmodels(trend, more, params):
         start.set((0, peer.k_states - 2), "diffuse")
         start.set((peer.k_states - 2, peer.k_states), "stationary")
         peer.ssm.initialization = start
-    ours = mk.StructuralSeries(trend, **more, params=params)
+    ours = mk.series.StructuralSeries(trend, **more, params=params)
     assert ours.log_prob(y)[0] == pytest.approx(peer.loglike(np.array(params)), abs=1e-6)
 
 
@@ -83,7 +83,7 @@ def test_dynamic_factor_likelihoods_are_those_of_statsmodels(factors, order):
     rng = np.random.default_rng(1)
     y = rng.normal(size=(50, 3))
     y[4, 1] = np.nan
-    ours = mk.DynamicFactor(3, factors, order)
+    ours = mk.series.DynamicFactor(3, factors, order)
     params = np.concatenate(
         [rng.normal(size=3 * factors), [0.5, 0.7, 0.9], 0.3 * rng.normal(size=factors**2 * order)]
     )
@@ -96,11 +96,11 @@ def test_inputs_have_weights_as_in_statsmodels():
     u, y = rng.normal(size=(80, 2)), series()
     peer = UnobservedComponents(y, "local level", exog=u, use_exact_diffuse=True)
     params = {"irregular": 0.5, "level": 0.3, "input0": 1.5, "input1": -0.7}
-    ours = mk.StructuralSeries(params=params)
+    ours = mk.series.StructuralSeries(params=params)
     assert ours.log_prob(y, inputs=u)[0] == pytest.approx(
         peer.loglike(np.array(list(params.values()))), abs=1e-6
     )
-    told = mk.StructuralSeries().fit(y + u @ [1.5, -0.7], inputs=u)
+    told = mk.series.StructuralSeries().fit(y + u @ [1.5, -0.7], inputs=u)
     assert told.params_["input0"] == pytest.approx(1.5, abs=4 * told.standard_errors_["input0"])
     assert told.forecast(y, 3, inputs=u, future_inputs=np.zeros((3, 2))).mean[0].shape == (3, 1)
 
@@ -121,8 +121,8 @@ def test_fits_are_at_least_as_likely_as_those_of_statsmodels_with_its_standard_e
 @pytest.mark.parametrize(
     "model",
     [
-        mk.StructuralSeries("local level", seasonal=4),
-        mk.StructuralSeries(cycle=True),
+        mk.series.StructuralSeries("local level", seasonal=4),
+        mk.series.StructuralSeries(cycle=True),
         mk.ARIMA((2, 0, 0), constant=True),
     ],
 )
@@ -136,9 +136,9 @@ def test_learned_parameters_beat_others_nearby(model):
 
 
 def test_a_factor_model_finds_the_common_movement():
-    truth = mk.DynamicFactor(4, params=[1.0, -0.8, 0.5, 1.2, 0.3, 0.3, 0.3, 0.3, 0.8])
+    truth = mk.series.DynamicFactor(4, params=[1.0, -0.8, 0.5, 1.2, 0.3, 0.3, 0.3, 0.3, 0.8])
     ys, xs = truth.sample(150, seed=1)
-    found = mk.DynamicFactor(4).fit(ys)
+    found = mk.series.DynamicFactor(4).fit(ys)
     assert found.log_likelihood_ > truth.score(ys)
     factor = found.smooth(ys).mean[0][:, 0]
     assert abs(np.corrcoef(factor, xs[0][:, 0])[0, 1]) > 0.9
@@ -154,13 +154,13 @@ def test_what_is_wrong_is_said():
     with pytest.raises(mk.MarkoviaError, match="number of seasons"):
         mk.ARIMA(seasonal_order=(1, 0, 0, 0)).fit([1.0, 2.0])
     with pytest.raises(mk.MarkoviaError, match="trend="):
-        mk.StructuralSeries("walk").fit([1.0, 2.0])
+        mk.series.StructuralSeries("walk").fit([1.0, 2.0])
     with pytest.raises(mk.MarkoviaError, match="cycle_bounds="):
-        mk.StructuralSeries(cycle=True, cycle_bounds=(5, 3)).fit([1.0, 2.0])
+        mk.series.StructuralSeries(cycle=True, cycle_bounds=(5, 3)).fit([1.0, 2.0])
     with pytest.raises(mk.MarkoviaError, match="2 numbers a step, but the model observes 1"):
         mk.ARIMA().fit(np.ones((5, 2)))
     with pytest.raises(mk.MarkoviaError, match="not stationary"):
-        mk.DynamicFactor(2, params=[1, 1, 1, 1, 1.5]).log_prob(np.ones((3, 2)))
+        mk.series.DynamicFactor(2, params=[1, 1, 1, 1, 1.5]).log_prob(np.ones((3, 2)))
 
 
 @pytest.mark.parametrize(
@@ -168,8 +168,8 @@ def test_what_is_wrong_is_said():
     [
         (mk.ARIMA(order=(1, 0, 0)), [np.full(9, np.nan)]),
         (mk.ARIMA(order=(0, 1, 1)), [np.r_[np.nan, 2.0, np.nan], np.r_[5.0, np.nan]]),
-        (mk.StructuralSeries(), [np.full(9, np.nan)]),
-        (mk.StructuralSeries("smooth trend"), [np.r_[1.0, np.nan, 2.5, np.nan]]),
+        (mk.series.StructuralSeries(), [np.full(9, np.nan)]),
+        (mk.series.StructuralSeries("smooth trend"), [np.r_[1.0, np.nan, 2.5, np.nan]]),
     ],
     ids=[
         "arima without a number",

@@ -16,7 +16,9 @@ def corpus_of(n_topics, n_documents, length, n_words, seed, eta=0.1, alpha=0.1):
         topics = rng.choice(n_topics, length, p=theta)
         words.append([rng.choice(n_words, p=phi[k]) for k in topics])
     offsets = np.arange(0, n_documents * length + 1, length)
-    return mk.Corpus(np.array(words, dtype=np.int32).ravel(), offsets, [f"w{i}" for i in range(n_words)]), phi
+    return mk.topics.Corpus(
+        np.array(words, dtype=np.int32).ravel(), offsets, [f"w{i}" for i in range(n_words)]
+    ), phi
 
 
 def matched(found, true):

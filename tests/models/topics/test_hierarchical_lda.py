@@ -16,14 +16,16 @@ def tree_corpus(seed=0, n=160, length=60):
         levels = rng.choice(3, length, p=rng.dirichlet([3.0, 2.0, 2.0]))
         words.append(path[levels] * 10 + rng.integers(0, 10, length))
     offsets = np.arange(0, n * length + 1, length)
-    corpus = mk.Corpus(np.concatenate(words).astype(np.int32), offsets, [f"w{i:02d}" for i in range(70)])
+    corpus = mk.topics.Corpus(
+        np.concatenate(words).astype(np.int32), offsets, [f"w{i:02d}" for i in range(70)]
+    )
     return corpus, leaves
 
 
 @pytest.fixture(scope="module")
 def fitted():
     corpus, leaves = tree_corpus()
-    return mk.HierarchicalLDA(3, max_iter=120, random_state=0).fit(corpus), corpus, leaves
+    return mk.topics.HierarchicalLDA(3, max_iter=120, random_state=0).fit(corpus), corpus, leaves
 
 
 def test_the_tree_that_made_the_documents_is_found(fitted):
@@ -66,12 +68,12 @@ def test_the_tree_prints_and_draws_with_the_words_of_nodes(fitted):
 def test_a_seed_gives_the_same_tree_a_file_goes_on_and_models_are_saved(tmp_path):
     corpus, _ = tree_corpus(n=40, length=30)
     settings = {"depth": 3, "n_init": 1, "random_state": 2}
-    whole = mk.HierarchicalLDA(max_iter=10, **settings).fit(corpus)
-    assert whole.tree() == mk.HierarchicalLDA(max_iter=10, **settings).fit(corpus).tree()
+    whole = mk.topics.HierarchicalLDA(max_iter=10, **settings).fit(corpus)
+    assert whole.tree() == mk.topics.HierarchicalLDA(max_iter=10, **settings).fit(corpus).tree()
     path = tmp_path / "run.npz"
-    cut = mk.HierarchicalLDA(max_iter=10, time_limit=1e-6, checkpoint=path, **settings).fit(corpus)
+    cut = mk.topics.HierarchicalLDA(max_iter=10, time_limit=1e-6, checkpoint=path, **settings).fit(corpus)
     assert cut.n_iter_ < 10
-    went_on = mk.HierarchicalLDA(max_iter=10, checkpoint=path, **settings).fit(corpus)
+    went_on = mk.topics.HierarchicalLDA(max_iter=10, checkpoint=path, **settings).fit(corpus)
     assert went_on.history_ == whole.history_
     whole.save(tmp_path / "tree.json")
     assert mk.load(tmp_path / "tree.json").tree() == whole.tree()
@@ -79,6 +81,6 @@ def test_a_seed_gives_the_same_tree_a_file_goes_on_and_models_are_saved(tmp_path
 
 def test_levels_need_as_many_numbers_as_there_are():
     with pytest.raises(InvalidArgument, match="eta= is one number, or 3, one a level"):
-        mk.HierarchicalLDA(3, eta=[1.0, 0.5]).fit([["a"], ["b"]])
+        mk.topics.HierarchicalLDA(3, eta=[1.0, 0.5]).fit([["a"], ["b"]])
     with pytest.raises(InvalidArgument, match="depth= is a whole number, 2 or more, not 1"):
-        mk.HierarchicalLDA(1).fit([["a"], ["b"]])
+        mk.topics.HierarchicalLDA(1).fit([["a"], ["b"]])

@@ -132,7 +132,9 @@ def test_average_proportions_are_the_posterior_means_that_enumeration_gives():
     assert found == pytest.approx(summed_out(words, prior, phi)[1], abs=0.01)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "method", [pytest.param(m, marks=[pytest.mark.slow] * (m not in ("gibbs", "vb"))) for m in METHODS]
+)
 def test_the_same_seed_gives_the_same_topics_with_any_number_of_workers(method):
     big = np.vstack([TABLE] * 20)  # enough words for several blocks
     one, two = (lda(method, max_iter=2, n_jobs=n).fit(big) for n in (1, 2))
@@ -390,7 +392,7 @@ def test_no_topic_of_500_short_documents_is_lost_at_the_defaults(method, seed):
 
 @pytest.mark.slow
 def test_the_plate_network_agrees_on_a_tiny_corpus():
-    corpus = mk.Corpus.read(["a a b", "b c c"], tokenizer=str.split)
+    corpus = mk.topics.Corpus.read(["a a b", "b c c"], tokenizer=str.split)
     settings = {"doc_topic_prior": [0.9, 0.3], "topic_word_prior": 0.5}
     mine = mk.LDA(2, max_iter=20_000, n_draws=5_000, random_state=0, **settings).fit(corpus).doc_topic_
     engine = mk.engines.NUTS(draws=2_000, warmup=500, chains=4, seed=0)

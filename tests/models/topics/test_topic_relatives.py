@@ -506,5 +506,5 @@ def test_a_sampler_that_is_cut_goes_on_from_its_file(tmp_path):
 def test_learning_that_still_gains_says_so():
     rng = np.random.default_rng(19)
     counts = documents(rng, rng.dirichlet(np.ones(K), 20), topics(rng, K, 12), 20)
-    with pytest.warns(ConvergenceWarning, match="still gaining after 2 steps"):
+    with pytest.warns(ConvergenceWarning, match="still gained after 2 steps"):
         PLSI(3, max_iter=2, random_state=0).fit(counts)

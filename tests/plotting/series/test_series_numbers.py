@@ -17,7 +17,7 @@ import markovia as mk
 from every_picture import umbrella
 from markovia.errors import InvalidArgument
 from markovia.plotting import plot_band, style
-from markovia.plotting.series.bands import plot_state_path
+from markovia.plotting.series.state_paths import plot_state_path
 
 
 @pytest.fixture(autouse=True)

@@ -297,7 +297,7 @@ def test_wrong_arguments_are_refused():
         (lambda: mk.pairwise_direction(x, np.zeros(50)), "constant"),
         (lambda: mk.pairwise_direction(x, y, decide="x"), "decide="),
         (lambda: mk.pairwise_direction(x, y, alpha=0), "alpha="),
-        (lambda: mk.pairwise_direction(["a"] * 50, y), "not numbers"),
+        (lambda: mk.pairwise_direction(["a"] * 50, y), "x holds numbers, not"),
         (lambda: mk.learn_structure(rng.normal(size=(50, 3)), "pnl"), "pnl takes two columns, not 3"),
         (lambda: mk.learn_structure(rng.normal(size=(50, 3)), "anm", decide="compare"), "two columns"),
         (lambda: mk.learn_structure(rng.normal(size=(50, 1)), "anm"), "two columns or more"),

@@ -249,7 +249,7 @@ def class_rows(seed, n=1500):
 def test_tan_is_the_graph_of_the_classifier():
     rows = class_rows(3)
     found = mk.learn_structure(rows, "tan", target="y")
-    model = mk.TreeAugmentedNaiveBayes(root=next(n for n in rows.columns if n != "y")).fit(
+    model = mk.classifiers.TreeAugmentedNaiveBayes(root=next(n for n in rows.columns if n != "y")).fit(
         rows.drop(columns="y"), rows["y"]
     )
     assert set(found.edges) == set(model.network_.edges)

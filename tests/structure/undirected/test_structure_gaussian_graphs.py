@@ -12,9 +12,9 @@ from markovia.learning.association.association import partial_correlation
 from markovia.runtime.clock import Clock
 from markovia.structure.task.undirected_edges import partial_correlations_of
 from markovia.structure.undirected import partial_correlation_search
-from markovia.structure.undirected.graphical_lasso import sparse_precision
 from markovia.structure.undirected.graphical_lasso_penalty import glasso_path
 from markovia.structure.undirected.lasso_path import lasso_conditions, lasso_path
+from markovia.structure.undirected.sparse_precision import sparse_precision
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sklearn.linear_model import Lasso, LogisticRegression
 
 import markovia as mk
-from markovia.structure.undirected.graphical_lasso import sparse_precision
+from markovia.structure.undirected.sparse_precision import sparse_precision
 
 
 def table(rows):

@@ -20,21 +20,19 @@ from math import prod
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge, did_you_mean
+from markovia.errors import TooLarge
 from markovia.factors.local_models.logical import DeterministicConditional
 from markovia.factors.local_models.noisy import NoisyAndConditional, NoisyOrConditional
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES, Conditional
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import check_choice
 
 MECHANISMS = ("monotone", "gumbel", "independent")
 
 
 def check_mechanism(kind: object) -> str:
     """Return the name of a mechanism, or say which there are."""
-    if kind not in MECHANISMS:
-        raise InvalidArgument(
-            f"mechanism= is one of {', '.join(map(repr, MECHANISMS))}, not {kind!r}{did_you_mean(kind, MECHANISMS)}"
-        )
+    check_choice("mechanism", kind, MECHANISMS)
     return str(kind)
 
 

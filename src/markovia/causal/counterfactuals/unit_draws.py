@@ -16,7 +16,7 @@ from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.state_draws import StateDraws
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.posterior import Posterior

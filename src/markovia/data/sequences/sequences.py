@@ -1,4 +1,4 @@
-"""Sequences of observations in one flat array: lists of arrays, one array with lengths, frames with a column of ids.
+"""Sequences of observations in one flat array: lists of arrays, one array with lengths, frames with ids and dates.
 
 Every model of sequences reads its data here, so all take the same forms, and complain in the same words with the sequence
 named. Steps of all sequences lie one after the other, `offsets` say where each begins.
@@ -7,6 +7,7 @@ named. Steps of all sequences lie one after the other, `offsets` say where each 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -16,10 +17,32 @@ from markovia.data.tables.data_files import names_data
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Ints
+from markovia.runtime.checks import numbers
+
+
+class Segmented:
+    """Sequences whose steps lie one after the other: sequence i has those from `offsets[i]` to `offsets[i + 1]`."""
+
+    offsets: Ints
+    names: tuple[Any, ...]
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """How many steps each sequence has."""
+        return np.diff(self.offsets)
+
+    def split(self, steps: Any) -> list[Any]:
+        """Return an array with one entry a step as a list of arrays, one a sequence; views, not copies."""
+        return [steps[a:b] for a, b in pairwise(self.offsets.tolist())]
+
+    def at(self, row: int) -> str:
+        """Return where a row is, in words for a message."""
+        i = int(np.searchsorted(self.offsets, row, side="right")) - 1
+        return f"step {row - int(self.offsets[i])} of sequence {self.names[i]!r}"
 
 
 @dataclass(frozen=True)
-class Sequences:
+class Sequences(Segmented):
     """Some sequences, their steps one after the other.
 
     Attributes
@@ -45,28 +68,11 @@ class Sequences:
     def __len__(self) -> int:
         return len(self.names)
 
-    @cached_property
-    def lengths(self) -> Ints:
-        """How many steps each sequence has."""
-        return np.diff(self.offsets)
-
-    def split(self, steps: Any) -> list[Any]:
-        """Return an array with one entry a step as a list of arrays, one a sequence; views, not copies."""
-        return [steps[a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
-
-    def at(self, row: int) -> str:
-        """Return where a row is, in words for a message."""
-        i = int(np.searchsorted(self.offsets, row, side="right")) - 1
-        return f"step {row - int(self.offsets[i])} of sequence {self.names[i]!r}"
-
     def weights(self, given: Any) -> Any:
         """Return checked weights, one a sequence; all 1 for None."""
         if given is None:
             return np.ones(len(self))
-        try:
-            found = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgument(f"sample_weight= are numbers, one a sequence, not {given!r}") from None
+        found = numbers(given, "sample_weight= are numbers, one a sequence")
         if found.shape != (len(self),):
             raise InvalidArgument(
                 f"sample_weight= has one number for each of the {len(self):,} sequences, not shape {found.shape}"
@@ -120,13 +126,14 @@ def read_sequences(
     data
         A list of arrays or frames, one a sequence; one array, which is one sequence, or several after each other where
         `lengths` are given; a three-dimensional array of equally long ones; a frame (or files), with `by` where it holds
-        several. A one-dimensional array has one number a step.
+        several; or `Sequences` that were read before. A one-dimensional array has one number a step.
     lengths
         The lengths of sequences that lie after each other in one array or frame, as hmmlearn takes them.
     by
-        The column that tells a frame's sequences apart; their steps keep the frame's order.
+        The column that tells a frame's sequences apart; their steps keep the frame's order, or that of its column of
+        dates, where it has one.
     columns
-        The columns of frames to take, in this order; all but `by` by default.
+        The columns of frames to take, in this order; all but `by` and dates by default.
 
     Examples
     --------
@@ -139,6 +146,12 @@ def read_sequences(
     >>> read_sequences({"who": ["a", "b", "a"], "x": [1, 2, 3]}, by="who").split(np.array([1, 3, 2]))
     [array([1, 3]), array([2])]
     """
+    if isinstance(data, Sequences):
+        if lengths is not None or by is not None:
+            raise InvalidArgument(
+                "these sequences were read before; lengths= and by= are for data that were not"
+            )
+        return data
     if _is_frame(data) or by is not None:
         return _from_frame(data, lengths, by, columns)
     if isinstance(data, list | tuple) and len(data) and not _is_cell(data[0]):
@@ -223,36 +236,99 @@ def _from_frame(
     for name in [*([] if by is None else [by]), *(columns or ())]:
         if name not in frame.columns:
             raise UnknownVariable(name, [str(c) for c in frame.columns], "the sequences")
-    wanted = list(columns) if columns is not None else [c for c in frame.columns if c != by]
+    dated = zip(frame.columns, (kind.kind == "M" for kind in frame.dtypes), strict=True)
+    dates = [c for c, holds in dated if holds and c != by and columns is None]
+    wanted = list(columns) if columns is not None else [c for c in frame.columns if c not in (by, *dates)]
     values = frame[wanted].to_numpy()
     names = tuple(str(c) for c in wanted)
-    if by is None:
-        found = _made(values, [len(values)] if lengths is None else lengths, None, names)
-        return found if lengths is not None else replace(found, single=True)
-    if lengths is not None:
+    if by is not None and lengths is not None:
         raise InvalidArgument("give lengths= or by=, not both")
-    if frame[by].isna().any():
+    if by is not None and frame[by].isna().any():
         raise InvalidArgument(
             f"row {int(np.flatnonzero(frame[by].isna())[0])} has no {by!r}, which tells the sequences apart"
         )
-    codes, ids = frame[by].factorize()
-    return _made(values[np.argsort(codes, kind="stable")], np.bincount(codes), list(ids), names)
+    if by is not None:
+        codes, ids = frame[by].factorize()
+        counts, called = np.bincount(codes), list(ids)
+    else:
+        counts, called = np.asarray([len(values)] if lengths is None else list(lengths)), None
+        whole = counts.dtype.kind in "iu" and counts.sum() == len(values) and (counts > 0).all()
+        codes = np.repeat(np.arange(len(counts)), counts) if whole else np.zeros(len(values), dtype=np.int64)
+    found = _made(values[_in_order(frame, dates, codes)], counts, called, names)
+    return replace(found, single=by is None and lengths is None)
+
+
+def _in_order(frame: Any, dates: list[Any], codes: Ints) -> Ints:
+    """Return the rows of sequences one after the other, each sequence in the order of its dates if it has some."""
+    if not dates:
+        return np.argsort(codes, kind="stable")
+    if len(dates) > 1:
+        raise InvalidArgument(
+            f"{dates[0]!r} and {dates[1]!r} both hold dates; steps have one, so leave the others out"
+        )
+    times = frame[dates[0]].to_numpy(dtype="datetime64[ns]")
+    if np.isnat(times).any():
+        raise InvalidArgument(f"row {int(np.flatnonzero(np.isnat(times))[0])} has no date in {dates[0]!r}")
+    order = np.lexsort((times, codes))
+    same = (times[order][1:] == times[order][:-1]) & (codes[order][1:] == codes[order][:-1])
+    if same.any():
+        row = int(order[1:][same][0])
+        raise InvalidArgument(
+            f"row {row} has the date {times[row]!s} of another step of its sequence; say by= which column tells "
+            "sequences apart, or give each step a date of its own"
+        )
+    return order
+
+
+def read_inputs(inputs: Any, rows: Sequences, *, by: str | None = None) -> Any:
+    """Return the known inputs of sequences, a row a step: in the sequences' own form, or in one array after each other.
+
+    Raises
+    ------
+    InvalidArgument
+        For other numbers of steps than the sequences have, and for inputs that are missing or no numbers.
+    """
+    several = isinstance(inputs, list | tuple) and len(inputs) == len(rows) and np.ndim(inputs[0]) > 0
+    found = read_sequences(inputs, by=by if _is_frame(inputs) and not several else None)
+    if not found.single and not np.array_equal(found.offsets, rows.offsets):
+        wrong = [n for n, a, b in zip(rows.names, found.lengths, rows.lengths, strict=False) if a != b]
+        which = f"; those of sequence {wrong[0]!r} do not" if wrong else ""
+        raise InvalidArgument(f"inputs= have a row for each step of each sequence{which}")
+    if len(found.values) != len(rows.values):
+        raise InvalidArgument(
+            f"inputs= has {len(found.values):,} steps, but the sequences have {len(rows.values):,}"
+        )
+    return found.numbers(missing=False)
 
 
 def _made(
     values: Any, lengths: Iterable[int], names: Iterable[Any] | None = None, columns: tuple[str, ...] = ()
 ) -> Sequences:
-    counts = np.asarray(list(lengths))
-    if counts.size and (counts.dtype.kind not in "iu" or counts.ndim != 1):
-        raise InvalidArgument("lengths= are whole numbers, one a sequence")
-    called = tuple(range(len(counts))) if names is None else tuple(names)
-    if not len(counts):
-        raise InvalidArgument("there are no sequences")
-    if (counts < 1).any():
-        raise InvalidArgument(f"sequence {called[int(np.argmin(counts))]!r} has no steps")
-    if counts.sum() != len(values):
-        raise InvalidArgument(f"lengths= add up to {counts.sum():,}, but there are {len(values):,} steps")
+    called = None if names is None else tuple(names)
+    offsets = offsets_of(lengths, len(values), called)
     if not values.shape[1]:
         raise InvalidArgument("the steps of the sequences have no entries")
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Sequences(values, offsets, called, columns)
+    return Sequences(values, offsets, tuple(range(len(offsets) - 1)) if called is None else called, columns)
+
+
+def offsets_of(
+    lengths: Iterable[int], steps: int, names: Sequence[Any] | None = None, *, empty: bool = False
+) -> Ints:
+    """Return where each of some sequences begins among all their steps, and the end; `empty` ones may be allowed.
+
+    Raises
+    ------
+    InvalidArgument
+        For lengths that are no whole numbers, or do not add up to the steps.
+    """
+    counts = np.asarray(list(lengths))
+    if counts.ndim != 1 or (counts.size and counts.dtype.kind not in "iu") or (empty and (counts < 0).any()):
+        raise InvalidArgument("lengths= are whole numbers, one a sequence")
+    if not len(counts):
+        raise InvalidArgument("there are no sequences")
+    if (counts < 1).any() and not empty:
+        i = int(np.argmin(counts))
+        raise InvalidArgument(f"sequence {(i if names is None else names[i])!r} has no steps")
+    if counts.sum() != steps:
+        raise InvalidArgument(f"lengths= add up to {int(counts.sum()):,}, but there are {steps:,} steps")
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -17,6 +17,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.sparse import SparseFactor
 from markovia.factors.tables.variable import State
+from markovia.runtime.checks import check_choice
 
 DENSE_CELLS = 2**20
 """Tables up to this size are always dense."""
@@ -117,8 +118,7 @@ def counts(
     >>> [f.total for f in mk.counts(rows, [["rain"], ["wet"]])]
     [3.0, 4.0]
     """
-    if missing not in ("drop", "error"):
-        raise InvalidArgument(f"missing= is 'drop' or 'error', not {missing!r}")
+    check_choice("missing", missing, ("drop", "error"))
     listed = variables if isinstance(variables, str) else _listed(variables)
     single = isinstance(listed, str) or all(isinstance(v, str) for v in listed)
     scopes = [_scope(s) for s in ([listed] if single else listed)]

@@ -8,8 +8,9 @@ Cost: a sort for each column; MDL is then linear in rows times target states for
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,13 @@ from markovia.data.tables.distant_rows import is_far, near_rows
 from markovia.data.tables.in_memory import cheap_columns, eager_columns
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_options
 from markovia.runtime.estimator import Estimator
 
-STRATEGIES = ("uniform", "quantile", "kmeans", "mdl")
 MOST_ROUNDS = 1000
 
 
+@dataclass(eq=False, repr=False)
 class Discretizer(TransformerMixin, Estimator):  # type: ignore[misc]
     """Replace numbers by the bin they fall into.
 
@@ -62,19 +64,11 @@ class Discretizer(TransformerMixin, Estimator):  # type: ignore[misc]
     [[1.0, 0.0], [1.0, 2.0]]
     """
 
-    def __init__(
-        self,
-        bins: int | Mapping[str, int] = 5,
-        strategy: str = "uniform",
-        target: str | None = None,
-        columns: Sequence[str] | None = None,
-        labels: str | Sequence[Any] | Mapping[str, Sequence[Any]] = "interval",
-    ) -> None:
-        self.bins = bins
-        self.strategy = strategy
-        self.target = target
-        self.columns = columns
-        self.labels = labels
+    bins: int | Mapping[str, int] = 5
+    strategy: Literal["uniform", "quantile", "kmeans", "mdl"] = "uniform"
+    target: str | None = None
+    columns: Sequence[str] | None = None
+    labels: str | Sequence[Any] | Mapping[str, Sequence[Any]] = "interval"
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Find the edges.
@@ -86,10 +80,7 @@ class Discretizer(TransformerMixin, Estimator):  # type: ignore[misc]
         y
             For "mdl", the target's value in each row, if `target` names no column.
         """
-        if self.strategy not in STRATEGIES:
-            raise InvalidArgument(
-                f"strategy= is one of {', '.join(map(repr, STRATEGIES))}, not {self.strategy!r}"
-            )
+        check_options(self)
         X = self._rows(X, first=True)  # noqa: N806
         names, get = _columns(X)
         for name in self._named():

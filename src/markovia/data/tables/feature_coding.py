@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.tables.state_codes import code_type, column_codes
+from markovia.data.tables.coded_cells import code_type
+from markovia.data.tables.state_codes import column_codes
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Codes
+from markovia.runtime.checks import check_choice
 
 
 def coded_features(
@@ -55,8 +57,7 @@ def coded_features(
     >>> coded_features([np.array([3, 1, 3])], ["x"])
     ([Variable('x', [1, 3])], array([[1, 0, 1]], dtype=int8))
     """
-    if unseen not in ("error", "missing"):
-        raise InvalidArgument(f"unseen= is 'error' or 'missing', not {unseen!r}")
+    check_choice("unseen", unseen, ("error", "missing"))
     known, states = known or {}, states or {}
     for name in states:
         if name in known:

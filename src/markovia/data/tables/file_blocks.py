@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from markovia.data.tables.coded_cells import MISSING
 from markovia.data.tables.data_files import (
     NULLS,
     check_columns,
@@ -22,7 +23,6 @@ from markovia.data.tables.data_files import (
     scan,
     unreadable,
 )
-from markovia.data.tables.state_codes import MISSING
 from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
 from markovia.factors.tables.variable import Variable
 

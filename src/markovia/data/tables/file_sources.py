@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from markovia.data.tables.coded_cells import Coded, code_type, translated
 from markovia.data.tables.data_files import OpenRows, open_cells, quoted_name, quoted_text, unreadable
 from markovia.data.tables.grouped_source import MAX_BYTES, Group, GroupedSource
 from markovia.data.tables.in_memory import wanted_columns
 from markovia.data.tables.row_sources import CodedTable
-from markovia.data.tables.state_codes import Coded, code_type, column_codes, translated
+from markovia.data.tables.state_codes import column_codes
 from markovia.data.tables.table_counts import distinct_rows
 from markovia.data.tables.written_values import fractions, written_numbers, written_truths
 from markovia.errors import InvalidArgument

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from markovia.data.tables.coded_cells import MISSING, code_type, continuous
 from markovia.data.tables.row_sources import CodedTable, count_shape
-from markovia.data.tables.state_codes import MISSING, code_type, continuous, inferred
+from markovia.data.tables.state_codes import inferred
 from markovia.data.tables.table_counts import distinct_rows, merged
 from markovia.errors import InvalidArgument, TooLarge, UnknownState, UnknownVariable
 from markovia.factors.tables.variable import State, Variable

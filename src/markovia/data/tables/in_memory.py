@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from markovia.data.tables.coded_cells import code_type
 from markovia.data.tables.distant_rows import near_rows
 from markovia.data.tables.frames import as_frame
 from markovia.data.tables.row_sources import CodedTable, row_weights
-from markovia.data.tables.state_codes import code_type, column_codes
+from markovia.data.tables.state_codes import column_codes
 from markovia.errors import InvalidArgument, MarkoviaError, UnknownVariable
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Codes

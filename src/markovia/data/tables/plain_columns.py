@@ -13,6 +13,7 @@ from markovia.data.tables.distant_rows import is_far
 from markovia.data.tables.in_memory import eager_columns
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.evidence import is_missing
+from markovia.runtime import checks
 from markovia.runtime.array_types import Array
 
 Codes: TypeAlias = NDArray[np.intp]
@@ -155,10 +156,7 @@ def need_rows(n_rows: int, needed: int, what: str) -> None:
 
 def numbers(values: ArrayLike, name: str) -> Array:
     """Return values as an array of finite numbers."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{name} is not an array of numbers") from None
+    array = checks.numbers(values, f"{name} is an array of numbers")
     if not np.isfinite(array).all():
         raise InvalidArgument(f"{name} has a missing or infinite number")
     return array

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.tables.state_codes import MISSING, Coded, floats, integers, objects, split
+from markovia.data.tables.arrow_columns import split_arrow
+from markovia.data.tables.coded_cells import MISSING, Coded, floats, integers, objects
 from markovia.data.tables.table_counts import kernel_for
 from markovia.factors.tables.variable import Variable
 
@@ -50,7 +51,7 @@ def _few_strings(name: str, column: Any, variable: Variable | None) -> Coded | N
         return None
     import pyarrow as pa
 
-    return split(name, column.to_arrow().cast(pa.large_string()), variable)
+    return split_arrow(name, column.to_arrow().cast(pa.large_string()), variable)
 
 
 def _positions(numbers: Any, n: int) -> NDArray[Any]:

@@ -20,6 +20,7 @@ from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import IgnoredColumnWarning, InvalidArgument, UnknownVariable, did_you_mean, outside
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Codes
+from markovia.runtime.checks import Kind, check
 
 
 class OrderedRows(NamedTuple):
@@ -68,8 +69,7 @@ def read_data(
     UnknownState
         For a cell that is no state of its column.
     """
-    if states is not None and not isinstance(states, Mapping):
-        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
+    check("states", states, Kind((Mapping,), "a mapping from names to states", none=True))
     known, stated = dict(variables or {}), dict(states or {})
     wanted = None if names is None else list(names)
     if isinstance(data, CodedTable) or (hasattr(data, "in_memory") and hasattr(data, "without_gaps")):

@@ -22,9 +22,19 @@ from markovia.data.tables.row_sources import CodedTable, row_weights
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Flag, Kind, check, numbers
 
 __all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "MixedTable", "read_mixed"]
 
+TEXTS = (
+    "str",
+    "large_string",
+    "dictionary<values=string",
+    "dictionary<values=large_string",
+    "bool",
+    "categorical",
+)
+"""How libraries begin the names of types that hold no numbers."""
 HELD_BYTES = 2**30
 """Discrete rows in files, data bases and on clusters that take at most this as codes are fetched once."""
 
@@ -63,8 +73,7 @@ def read_mixed(
             raise InvalidArgument("these data were read before; give states= and weights= when they are read")
         return data if names is None else data.only(_asked(names))
     wanted = None if names is None else _asked(names)
-    if in_memory is not None and not isinstance(in_memory, bool):
-        raise InvalidArgument(f"in_memory= is True, False or None, not {in_memory!r}")
+    check("in_memory", in_memory, Flag(none=True))
     chosen = _measured(continuous)
     if states is not None:
         _check_states(states, chosen)
@@ -179,8 +188,7 @@ def _measured(continuous: Any) -> bool | list[str] | None:
 
 
 def _check_states(states: Any, continuous: bool | list[str] | None) -> None:
-    if not isinstance(states, Mapping):
-        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
+    check("states", states, Kind((Mapping,), "a mapping from names to states"))
     both = next((n for n in states if isinstance(continuous, list) and n in continuous), None)
     if both is not None:
         raise InvalidArgument(f"{both!r} is in states= and in continuous=; it is one or the other")
@@ -198,7 +206,12 @@ def _kind(
         return CONTINUOUS if continuous else DISCRETE
     if continuous is not None:
         return CONTINUOUS if name in continuous else DISCRETE
-    cells = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
+    said = getattr(column, "dtype", getattr(column, "type", None))  # Arrow calls it type
+    if str(said).lower().startswith(TEXTS):
+        return DISCRETE
+    categories = getattr(said, "categories", None)
+    few = column if categories is None else categories  # what all cells are, without writing out each
+    cells = np.asarray(few.to_numpy() if hasattr(few, "to_numpy") else few)
     if cells.dtype.kind == "O" and _has_fractions(cells):
         return CONTINUOUS
     if cells.dtype.kind != "f":
@@ -222,12 +235,7 @@ def _has_fractions(cells: NDArray[Any]) -> bool:
 
 def _numbers(column: Any, name: str) -> Array:
     cells = column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column)
-    try:
-        found = np.asarray(cells, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(
-            f"the column {name!r} has cells that are not numbers, so it is not continuous"
-        ) from None
+    found = numbers(cells, f"the column {name!r} has cells that are not numbers, so it is not continuous")
     if np.isinf(found).any():
         raise InvalidArgument(f"the column {name!r} has an infinite cell")
     return found

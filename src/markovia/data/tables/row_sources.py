@@ -17,6 +17,7 @@ from markovia.data.tables.table_counts import count_codes, distinct_rows
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.checks import numbers
 
 MISSING = -1
 MAX_CELLS = 2**28
@@ -163,10 +164,7 @@ def row_weights(weights: Any, n_rows: int) -> Array | None:
     """Return one weight a row as numbers, or say what is wrong with them."""
     if weights is None:
         return None
-    try:
-        found = np.ascontiguousarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument("weights are numbers, one a row") from None
+    found = np.ascontiguousarray(numbers(weights, "weights are numbers, one a row"))
     if found.shape != (n_rows,):
         raise InvalidArgument(f"there are {n_rows} rows, but the weights have shape {found.shape}")
     if not np.isfinite(found).all() or (found < 0).any():

@@ -6,16 +6,17 @@ outside the vocabulary are counted. Cost: linear in the number of words.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.text.document_texts import WORD, Tokenizer, texts_at
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.data.text.vocabulary import Vocabulary
+from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator
@@ -208,10 +209,7 @@ class Corpus(InNotebooks):
 
     def position(self, word: str) -> int:
         """Return where a word is in the vocabulary."""
-        try:
-            return self.vocabulary.index(word)
-        except ValueError:
-            raise UnknownVariable(word, self.vocabulary, "the vocabulary") from None
+        return Vocabulary.of(self.vocabulary).position(word)
 
     def counts(self) -> Any:
         """Return how often each document has each word, as a sparse matrix by rows."""
@@ -264,9 +262,8 @@ class Corpus(InNotebooks):
 
     def in_words_of(self, vocabulary: list[str]) -> "Corpus":
         """Return the corpus in another vocabulary; words that it does not have count as unknown."""
-        codes = {w: i for i, w in enumerate(vocabulary)}
-        place = np.array([codes.get(w, -1) for w in self.vocabulary], dtype=np.int32)
-        return self._renamed(place, vocabulary)
+        place = Vocabulary.of(vocabulary).codes(self.vocabulary)
+        return self._renamed(place.astype(np.int32), vocabulary)
 
     def _renamed(self, place: NDArray[np.int32], vocabulary: list[str]) -> "Corpus":
         words = place[self.words] if len(self.words) else self.words
@@ -368,11 +365,7 @@ def _known(vocabulary: "Sequence[str] | Corpus | None", whose: str = "vocabulary
         return None if vocabulary is None else vocabulary.vocabulary
     if isinstance(vocabulary, str):
         raise InvalidArgument(f"vocabulary= is a list of words, not {vocabulary!r}")
-    known = [str(w) for w in vocabulary]
-    if len(set(known)) < len(known):
-        twice = next(w for w, n in Counter(known).items() if n > 1)
-        raise InvalidArgument(f"{whose} has {twice!r} twice; a word is there once")
-    return known
+    return Vocabulary.of((str(w) for w in vocabulary), whose).words
 
 
 @dataclass(frozen=True)
@@ -492,26 +485,18 @@ def _from_texts(
         and len(names) != len(documents)
     ):
         raise InvalidArgument(f"names= has {len(names)} names for {len(documents)} documents")
-    codes: dict[str, int] = {w: i for i, w in enumerate(known or ())}
-    code: Callable[[str], int] = (
-        (lambda w: codes.get(w, -1)) if known is not None else (lambda w: codes.setdefault(w, len(codes)))
-    )
-    found_names: list[str] = []
-    pieces: list[list[int]] = []
+    vocabulary, found_names, pieces = Vocabulary.of(known or ()), [], []
     for name, document in _named_texts(documents, names):
         found_names.append(name)
-        pieces.append([code(w) for w in cut.words(document, f"document {name!r}")])
+        pieces.append(vocabulary.codes(cut.words(document, f"document {name!r}"), grow=known is None))
     lengths = np.array([len(p) for p in pieces], dtype=np.int64)
-    words = np.fromiter(chain.from_iterable(pieces), dtype=np.int32, count=int(lengths.sum()))
-    vocabulary = list(codes) if known is None else known
-    corpus = Corpus(words, np.concatenate([[0], np.cumsum(lengths)]), vocabulary, found_names, tokenizer=cut)
+    words = np.concatenate([np.zeros(0, dtype=np.int64), *pieces])
     if known is None:
-        order = sorted(range(len(vocabulary)), key=vocabulary.__getitem__)
-        place = np.empty(len(order), dtype=np.int32)
-        place[order] = np.arange(len(order))
-        return replace(
-            corpus, words=place[words] if len(words) else words, vocabulary=[vocabulary[i] for i in order]
-        )
+        vocabulary, place = vocabulary.in_order()
+        words = place[words]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    listed = vocabulary.words if known is None else known
+    corpus = Corpus(words.astype(np.int32), offsets, listed, found_names, tokenizer=cut)
     kept = corpus.where(words >= 0)
     return replace(kept, unknown=lengths - kept.lengths)
 

@@ -15,6 +15,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES, Conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Kind, check
 from markovia.runtime.shown import html_table
 
 SAME_VALUE = 1e-9
@@ -59,8 +60,7 @@ class LinearGaussian:
         self, bias: float = 0.0, weights: Mapping[str, float] | None = None, variance: float = 1.0
     ) -> None:
         self.bias = _number(bias, "bias")
-        if weights is not None and not isinstance(weights, Mapping):
-            raise InvalidArgument(f"weights= is a mapping from parent to number, not {weights!r}")
+        check("weights", weights, Kind((Mapping,), "a mapping from parent to number", none=True))
         self.weights = {name: _number(w, f"weight of {name!r}") for name, w in (weights or {}).items()}
         self.variance = _number(variance, "variance")
         if self.variance < 0:

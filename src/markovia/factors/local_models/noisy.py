@@ -34,6 +34,7 @@ from markovia.factors.local_models.local_model import (
 from markovia.factors.tables.conditional import ROW_TOLERANCE
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 
 
 class NoisyMaxConditional(CausalIndependence):
@@ -357,10 +358,7 @@ def _probability(value: object, what: str) -> float:
 
 
 def _distributions(rows: object, shape: tuple[int, ...], where: str, parent: Variable | None = None) -> Array:
-    try:
-        array = np.array(rows, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise InvalidTable(f"{where} is not a regular list of numbers") from None
+    array = numbers(rows, f"{where} is a regular list of numbers", InvalidTable)
     if array.shape != shape:
         raise InvalidTable(f"{where} has shape {array.shape} but needs {shape}")
     flat = array.reshape(-1, shape[-1])

@@ -23,6 +23,7 @@ from markovia.errors import InvalidArgument, InvalidTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 
 Edge = tuple[str, str]
 SPINS = np.array([-1.0, 1.0])
@@ -221,10 +222,8 @@ def from_energy(variables: Iterable[Variable | str], energies: ArrayLike, temper
     """
     if not 0 < temperature < np.inf:
         raise InvalidArgument(f"a temperature is positive and finite, not {temperature}")
-    try:
-        logs = -np.asarray(energies, dtype=np.float64) / temperature
-    except (ValueError, TypeError):
-        raise InvalidTable("energies are a (nested) list of numbers, all rows equally long") from None
+    rule = "energies are a (nested) list of numbers, all rows equally long"
+    logs = -numbers(energies, rule, InvalidTable) / temperature
     factor = Factor.from_log(variables, logs)
     _require_support(logs, factor.values)
     return factor
@@ -346,12 +345,9 @@ def _require_mapping(given: object, what: str, form: str) -> None:
         raise InvalidArgument(f"{what} are a mapping from {form}, not {given!r}")
 
 
-def finite(numbers: ArrayLike, what: str) -> Array:
+def finite(values: ArrayLike, what: str) -> Array:
     """Return an array of finite numbers, or raise `InvalidArgument` that says which parameter is none."""
-    try:
-        array = np.asarray(numbers, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise InvalidArgument(f"{what} must be numbers") from None
+    array = numbers(values, f"{what} must be numbers")
     if not np.isfinite(array).all():
         raise InvalidArgument(f"{what} must be finite; one of them is {array[~np.isfinite(array)][0]}")
     return array

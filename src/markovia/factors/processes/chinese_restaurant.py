@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from markovia.errors import InvalidArgument
 from markovia.factors.processes.law import Law, labels_of, roots_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import DAMPING, Interval, check_count
+from markovia.runtime.checks import DAMPING, NumberRange, check_count
 from markovia.runtime.seeds import Seed, generator
 
 
@@ -53,7 +53,7 @@ class ChineseRestaurant(Law):
     [0.5, 0.25, 0.25]
     """
 
-    concentration: Annotated[float, Interval(said="a number")] = 1.0
+    concentration: Annotated[float, NumberRange(said="a number")] = 1.0
     discount: Annotated[float, DAMPING] = 0.0
     seated: tuple[int, ...] = field(default=(), repr=False)
 

@@ -24,7 +24,7 @@ from markovia.factors.processes.dirichlet import Dirichlet
 from markovia.factors.processes.law import Law
 from markovia.factors.processes.stick_breaking import GEM
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import DAMPING, Interval, check_count
+from markovia.runtime.checks import DAMPING, NumberRange, check_count
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import html_text
 
@@ -70,7 +70,7 @@ class PitmanYor(Law):
     ((100,), 1.0)
     """
 
-    concentration: Annotated[float, Interval(said="a number")] = 1.0
+    concentration: Annotated[float, NumberRange(said="a number")] = 1.0
     discount: Annotated[float, DAMPING] = 0.0
     base: Any = field(default_factory=lambda: Gaussian(0.0, 1.0))
     observed: tuple[float, ...] = field(default=(), repr=False)

@@ -16,7 +16,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import as_numbers
 from markovia.factors.processes.law import Law
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import DAMPING, Interval, check_count
+from markovia.runtime.checks import DAMPING, NumberRange, check_count
 from markovia.runtime.seeds import Seed, generator
 
 
@@ -44,7 +44,7 @@ class GEM(Law):
     [0.5, 0.25, 0.0833]
     """
 
-    concentration: Annotated[float, Interval(said="a number")] = 1.0
+    concentration: Annotated[float, NumberRange(said="a number")] = 1.0
     discount: Annotated[float, DAMPING] = 0.0
     counts: tuple[int, ...] = field(default=(), repr=False)
 

@@ -20,6 +20,7 @@ from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 from markovia.runtime.shown import html_table
 
 if TYPE_CHECKING:
@@ -281,12 +282,9 @@ def _checked(
     names = [p.name for p in parents]
     if len({variable.name, *names}) != len(names) + 1:
         raise InvalidTable(f"{variable.name!r} and its parents {names} must be different variables")
-    try:
-        array = np.array(values, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise InvalidTable(
-            f"the table of {variable.name!r} is not a regular nested list of numbers"
-        ) from None
+    array = numbers(
+        values, f"the table of {variable.name!r} is a regular nested list of numbers", InvalidTable
+    )
     shape = table_shape(variable, parents)
     if array.shape != shape:
         raise InvalidTable(_wrong_shape(variable, parents, array, shape))

@@ -120,7 +120,8 @@ class Finding:
 
 
 Findings = dict[str, Finding]
-_PLAIN = (str, int, bool)
+PLAIN = (str, int, bool)
+"""Types of what is said that are states as they stand."""
 
 
 def read_evidence(variables: Mapping[str, Variable], given: Mapping[str, Any] | None) -> Findings:
@@ -139,7 +140,7 @@ def read_evidence(variables: Mapping[str, Variable], given: Mapping[str, Any] | 
     for name, said in given.items():  # of a mapping or a pandas Series
         if name not in variables:
             raise UnknownVariable(name, variables)
-        if type(said) in _PLAIN or not is_missing(said):
+        if type(said) in PLAIN or not is_missing(said):
             findings[name] = read_finding(variables[name], said)
     return findings
 
@@ -162,7 +163,7 @@ def is_missing(value: object) -> bool:
 
 def read_finding(variable: Variable, said: Any) -> Finding:
     """Check what the user said about one variable."""
-    if type(said) in _PLAIN:
+    if type(said) in PLAIN:
         return Finding(variable, said, variable.index(said))
     if isinstance(said, Not):
         weights = np.ones(len(variable))

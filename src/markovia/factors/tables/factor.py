@@ -18,6 +18,7 @@ from markovia.factors.tables.rendering import render_table, table_html
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,12 +62,8 @@ class Factor:
         if isinstance(variables, Variable | str):
             variables = [variables]
         axes = list(variables)
-        try:
-            array = np.array(values, dtype=np.float64)
-        except (ValueError, TypeError):
-            raise InvalidTable(
-                "a factor's values are a (nested) list of numbers, all rows equally long"
-            ) from None
+        rule = "a factor's values are a (nested) list of numbers, all rows equally long"
+        array = numbers(values, rule, InvalidTable)
         if len(axes) > MAX_AXES:
             raise TooLarge(f"a factor has at most {MAX_AXES} axes, not {len(axes)}")
         if array.ndim != len(axes):

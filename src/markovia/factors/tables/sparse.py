@@ -17,6 +17,7 @@ from markovia.errors import InvalidArgument, InvalidTable, TooLarge
 from markovia.factors.tables.factor import MAX_AXES, Factor
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 
 MAX_DENSE = 2**28
 
@@ -111,16 +112,13 @@ class SparseFactor(Factor):
         names = [v.name for v in variables]
         if len(set(names)) != len(names):
             raise InvalidTable(f"a factor names each variable once, not {names}")
-        try:
-            numbers = np.array(list(weights), dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidTable("the weights of a sparse factor are numbers") from None
-        if len(numbers) != len(codes):
-            raise InvalidTable(f"there are {len(codes)} rows of codes but {len(numbers)} weights")
-        bad = np.flatnonzero(~((numbers >= 0) & (numbers < np.inf)))
+        values = numbers(list(weights), "the weights of a sparse factor are numbers", InvalidTable)
+        if len(values) != len(codes):
+            raise InvalidTable(f"there are {len(codes)} rows of codes but {len(values)} weights")
+        bad = np.flatnonzero(~((values >= 0) & (values < np.inf)))
         if len(bad):
             raise InvalidTable(
-                f"the entry {int(bad[0])} has weight {numbers[bad[0]]}; weights are finite and not negative"
+                f"the entry {int(bad[0])} has weight {values[bad[0]]}; weights are finite and not negative"
             )
         for column, variable in zip(codes.T, variables, strict=True):
             if len(column) and not (column.min() >= 0 and column.max() < len(variable)):
@@ -129,8 +127,8 @@ class SparseFactor(Factor):
                 )
         if len(codes) and len(np.unique(codes, axis=0)) < len(codes):
             raise InvalidTable("a sparse factor lists each entry once")
-        kept = numbers > 0
-        self._put(variables, codes[kept], numbers[kept])
+        kept = values > 0
+        self._put(variables, codes[kept], values[kept])
 
     def _put(self, variables: tuple[Variable, ...], codes: NDArray[np.int64], weights: Array) -> None:
         codes, weights = np.ascontiguousarray(codes), np.ascontiguousarray(weights)

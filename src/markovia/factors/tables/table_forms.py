@@ -27,6 +27,7 @@ from markovia.factors.tables.conditional import (
     uniform_table,
 )
 from markovia.factors.tables.variable import Variable
+from markovia.runtime.checks import numbers
 from markovia.runtime.seeds import generator
 
 
@@ -219,10 +220,7 @@ def _one_row(variable: Variable, row: Any, where: str) -> Any:
             if state not in variable.codes:
                 raise UnknownState(variable.name, state, variable.states)
         row = [row.get(state, 0.0) for state in variable.states]
-    try:
-        values = np.asarray(row, dtype=np.float64)
-    except (ValueError, TypeError):
-        raise InvalidTable(f"{where} of {variable.name!r} is {row!r}, not a list of probabilities") from None
+    values = numbers(row, f"{where} of {variable.name!r} is a list of probabilities", InvalidTable)
     if values.ndim == 0:
         return _bernoulli(variable, float(values), where)
     if values.shape != (len(variable),):

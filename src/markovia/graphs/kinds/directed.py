@@ -35,6 +35,7 @@ from markovia.graphs.kinds.named import (
     need_networkx,
 )
 from markovia.graphs.kinds.undirected import LARGEST_MATRIX, UndirectedGraph
+from markovia.runtime import ports
 
 if TYPE_CHECKING:
     from markovia.graphs.kinds.mixed import MixedGraph
@@ -411,9 +412,8 @@ class DAG(NamedGraph):
 
     def latent_projection(self, latents: Names) -> "MixedGraph":
         """Hide some nodes: the acyclic directed mixed graph over the others; see `latent_projection`."""
-        from markovia.graphs.kinds.projection import latent_projection
-
-        return latent_projection(self, latents)
+        projected: MixedGraph = ports.call("latent-projection", self, latents)
+        return projected
 
     def _ensure(self, name: str) -> int:
         number = self._index.setdefault(name, len(self._names))

@@ -72,6 +72,14 @@ def cpdag(dag: DAG) -> MixedGraph:
     )
 
 
+def is_cpdag(graph: MixedGraph) -> bool:
+    """Tell whether a graph is the completed graph of some class of I-equivalent DAGs."""
+    try:
+        return cpdag(extend(graph)) == graph
+    except InvalidGraph:
+        return False
+
+
 def compelled_edges(dag: DAG) -> set[tuple[str, str]]:
     """Collect the edges that have the same direction in every I-equivalent DAG.
 

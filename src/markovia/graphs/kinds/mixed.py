@@ -22,6 +22,7 @@ from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.linear_searches import reach, topological_order
 from markovia.graphs.kinds.named import NamedGraph, Names, as_names, checked_name, listed, need, need_networkx
 from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.runtime import ports
 
 
 class Mark(Enum):
@@ -340,12 +341,8 @@ class MixedGraph(NamedGraph):
 
     def is_cpdag(self) -> bool:
         """Tell whether the graph is the completed graph of some class of I-equivalent DAGs."""
-        from markovia.graphs.kinds.equivalence import cpdag, extend
-
-        try:
-            return cpdag(extend(self)) == self
-        except InvalidGraph:
-            return False
+        completed: bool = ports.call("is-cpdag", self)
+        return completed
 
     def m_separated(self, x: Names, y: Names, given: Names = ()) -> bool:
         """Decide whether every path between two sets of nodes is blocked.

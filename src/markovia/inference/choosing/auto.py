@@ -119,7 +119,7 @@ class Auto:
             if entries > MOST_ANSWERED
             else lambda clock: _escalation().joint(problem, targets, clock, self.seed),
         )
-        return Tables(found.tables, found.log_mass, _by(engine, found.record))
+        return _signed(engine, found)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
@@ -130,7 +130,7 @@ class Auto:
             lambda e: e.marginals(problem, targets),
             lambda clock: _escalation().marginals(problem, targets, clock, self.seed),
         )
-        return Tables(found.tables, found.log_mass, _by(engine, found.record))
+        return _signed(engine, found)
 
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
@@ -299,6 +299,11 @@ def _junction_tree(max_bytes: float | None) -> "JunctionTree":
     return JunctionTree(max_bytes=max_bytes)
 
 
+def _signed(engine: str, found: Tables) -> Tables:
+    """Return tables whose record says who answered."""
+    return found if found.record.engine else Tables(found.tables, found.log_mass, _by(engine, found.record))
+
+
 def _by(engine: str, record: Record) -> Record:
     """Return a record that says who answered."""
     return record if record.engine else replace(record, engine=engine)
@@ -383,6 +388,7 @@ def load_tree_kernels() -> Problem:
     from markovia.inference.exact.tree_plan import TreeStructure, plan_for
     from markovia.inference.exact.tree_state import TreeState
     from markovia.kernels.clique_trees.clique_tables import table_of
+    from markovia.kernels.clique_trees.elimination import SMALL as PLAIN_ORDERS
     from markovia.kernels.clique_trees.sparse_cliques import collect_support, distribute_support, support_of
 
     a, b = Variable("a", [0, 1]), Variable("b", [0, 1])
@@ -392,7 +398,8 @@ def load_tree_kernels() -> Problem:
     engine.marginals(problem, ["a", "b"])
     engine.best(problem, ["a", "b"], 2)
     engine.sample(problem, 2, np.random.default_rng(0))
-    plan_for(TreeStructure([2] * 11, [range(11), [0], [1]]))  # large enough for helper cliques
+    n = PLAIN_ORDERS + 1  # with a scope that is large enough for helper cliques
+    plan_for(TreeStructure([2] * n, [range(11), *([i] for i in range(n))]))
     tree, _ = JunctionTree().compiled(replace(problem, memory={}), None)
     state = TreeState(tree)
     state.collect_large(0)

@@ -17,7 +17,7 @@ from markovia.inference.result import Info
 from markovia.kernels.plain_code import either
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Codes, Ints
-from markovia.runtime.checks import check_choice, check_count
+from markovia.runtime.checks import LEVEL, check, check_choice, check_count
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
@@ -197,8 +197,7 @@ class PartitionPosterior(InNotebooks):
 
         A group's numbers are those of draws that have it; "share" says how many do.
         """
-        if not 0.0 < interval < 1.0:
-            raise InvalidArgument(f"interval= is between 0 and 1, not {interval!r}")
+        check("interval", interval, LEVEL)
         target = self.point() if reference is None else np.asarray(reference)
         orders, k = self._orders(target), int(target.max()) + 1
         outer = (1.0 - interval) / 2.0

@@ -171,7 +171,7 @@ class _Input(NamedTuple):
     source: int
 
 
-class _Scaled(NamedTuple):
+class _ScaledTable(NamedTuple):
     scope: tuple[int, ...]
     table: Array
     log_scale: float
@@ -186,7 +186,7 @@ def _differentiate(
     nothing = [k for k, value in enumerate(log_values) if value == -np.inf]
     finite = float(sum(value for value in log_values if value > -np.inf))
     log_mass = finite if not nothing else -np.inf
-    adjoints: list[_Scaled | None] = [None] * len(net.order)
+    adjoints: list[_ScaledTable | None] = [None] * len(net.order)
     logs: list[Array] = [np.full(table.shape, -np.inf) for table in tables]
     one = arithmetic.of(np.ones(()))
     for k, root in enumerate(roots):
@@ -196,7 +196,7 @@ def _differentiate(
         if root.source >= 0:
             logs[root.source] = np.array(others)
         else:
-            adjoints[~root.source] = _Scaled((), one, others)
+            adjoints[~root.source] = _ScaledTable((), one, others)
     for k in range(len(net.order) - 1, -1, -1):
         adjoint = adjoints[k]
         if adjoint is None:
@@ -236,35 +236,37 @@ def _forward(
 
 
 def _through(
-    bucket: Sequence[_Input], adjoint: _Scaled, net: _Net, arithmetic: TableArithmetic
-) -> list[tuple[int, _Scaled]]:
+    bucket: Sequence[_Input], adjoint: _ScaledTable, net: _Net, arithmetic: TableArithmetic
+) -> list[tuple[int, _ScaledTable]]:
     """Return the adjoint of every table in a bucket, given that of the message it sent."""
     inputs = sorted(bucket, key=lambda item: item.table.size)
-    before: list[_Scaled | None] = [None]
+    before: list[_ScaledTable | None] = [None]
     for item in inputs[:-1]:
         before.append(_joined([before[-1], item], net, arithmetic))
     found = []
-    after: _Scaled | None = adjoint
+    after: _ScaledTable | None = adjoint
     for item, prefix in zip(reversed(inputs), reversed(before), strict=True):
         factors = [f for f in (prefix, after) if f is not None]
         outside = sorted({i for f in factors for i in f.scope} - set(item.scope))
         product = _times(factors, (*outside, *item.scope), net, arithmetic)
         summed = arithmetic.sum_onto(product.table, tuple(range(len(outside))))
-        found.append((item.source, _Scaled(item.scope, summed, product.log_scale)))
+        found.append((item.source, _ScaledTable(item.scope, summed, product.log_scale)))
         after = _joined([after, item], net, arithmetic)
     return found
 
 
-def _joined(factors: Sequence[_Input | _Scaled | None], net: _Net, arithmetic: TableArithmetic) -> _Scaled:
+def _joined(
+    factors: Sequence[_Input | _ScaledTable | None], net: _Net, arithmetic: TableArithmetic
+) -> _ScaledTable:
     present = [f for f in factors if f is not None]
     return _times(present, tuple(sorted({i for f in present for i in f.scope})), net, arithmetic)
 
 
 def _times(
-    factors: Sequence[_Input | _Scaled], axes: tuple[int, ...], net: _Net, arithmetic: TableArithmetic
-) -> _Scaled:
+    factors: Sequence[_Input | _ScaledTable], axes: tuple[int, ...], net: _Net, arithmetic: TableArithmetic
+) -> _ScaledTable:
     """Multiply onto the axes; a product that is zero everywhere keeps its place with scale one."""
     scoped: list[Scoped] = [(f.scope, f.table) for f in factors]
     table, log_top = arithmetic.multiply(scoped, axes, net.cards)
     scale = 0.0 if log_top == -np.inf else log_top + sum(f.log_scale for f in factors)
-    return _Scaled(axes, table, scale)
+    return _ScaledTable(axes, table, scale)

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from math import prod
-from operator import is_
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
@@ -59,6 +58,8 @@ ALL_AT_ONCE = 2000
 """Pieces up to which the first question about marginals compiles all of a model."""
 KEPT_TREES, KEPT_BYTES = 16, 1 << 28
 """How many trees of questions are kept with a model that is not compiled as a whole, and how much memory they may take."""
+WRITTEN_OUT = frozenset({Factor, ConditionalTable})
+"""Pieces that are tables already."""
 DENSE = 1 << 22
 """Entries up to which a structured conditional, such as a noisy-or, is written out as a table."""
 
@@ -214,6 +215,8 @@ class JunctionTree:
             If the tree does not fit the budget.
         """
         kept = self._kept(problem)
+        if kept.tree is not None and self.max_bytes is None and kept.serves(SMALL):
+            return kept.tree, problem.findings
         question = (None if targets is None else tuple(targets), _observed(problem.findings))
         tree = None if kept.serves(SMALL) else kept.trees.get(question)
         if tree is None and kept.plan is None:
@@ -221,12 +224,14 @@ class JunctionTree:
             if kept.asked or not hard or len(problem.pieces) <= FEW:
                 self._whole(problem, kept)
             kept.asked = True
-        if tree is None and kept.serves(WHOLE):
-            everything = targets is None or len(targets) == len(problem.free)
-            if everything or kept.serves(SMALL) or kept.times(question) < OFTEN:
-                if kept.tree is None:
-                    self._check(kept.known_plan)
-                tree = kept.loaded()
+        if (
+            tree is None
+            and kept.serves(WHOLE)
+            and (kept.serves(SMALL) or problem.asks_for_all(targets) or kept.times(question) < OFTEN)
+        ):
+            if kept.tree is None:
+                self._check(kept.known_plan)
+            tree = kept.loaded()
         if tree is None:
             tree = self._reduced(kept, problem, targets)
             kept.keep(question, tree)
@@ -237,7 +242,7 @@ class JunctionTree:
     def _reduced(self, kept: "_Kept", problem: Problem, targets: Sequence[str] | None) -> CompiledTree:
         """Compile what matters for a question; return the tree of the whole model where that is hardly larger."""
         hard = any(f.code is not None for f in problem.findings.values())
-        everything = targets is None or len(targets) == len(problem.free)
+        everything = problem.asks_for_all(targets)
         usable = kept.tree is not None or (
             everything and kept.plan is not None and not kept.structured and self._fits(kept.known_plan)
         )
@@ -286,7 +291,7 @@ class JunctionTree:
         kept = self._kept(problem) if kept is None else kept
         if kept.plan is None:
             order = None if self.order is None else _complete_order(self.order, list(problem.variables))
-            kept.structured = any(type(p) is not ConditionalTable and _too_wide(p) for p in kept.pieces)
+            kept.structured = not kept.pieces.types <= WRITTEN_OUT and any(map(_too_wide, kept.pieces))
             kept.plan = plan_for(structure_of(problem), effort=self.search, order=order)
         return kept.plan
 
@@ -363,7 +368,7 @@ class _Kept:
     """What is kept with a model: its own plan and tree once they were made, and the trees of questions about parts of it."""
 
     def __init__(self, problem: Problem) -> None:
-        self.pieces = list(problem.pieces)
+        self.pieces = problem.held
         self.variables = list(problem.variables.values())
         self.asked = False
         self.plan: TreePlan | None = None
@@ -374,9 +379,7 @@ class _Kept:
 
     def fits(self, problem: Problem) -> bool:
         """Say whether the pieces are still the same."""
-        pieces = problem.pieces
-        same = len(self.pieces) == len(pieces) and len(self.variables) == len(problem.variables)
-        return same and all(map(is_, self.pieces, pieces))
+        return len(self.variables) == len(problem.variables) and self.pieces.same(problem.pieces)
 
     @property
     def known_plan(self) -> TreePlan:

@@ -60,7 +60,7 @@ def branch_and_bound(
     Examples
     --------
     >>> tables = [((0, 1), np.array([[0.5, 0.4], [0.6, 0.0]]))]
-    >>> plan = Plan.of([(0, {1}), (1, set())], [2, 2])
+    >>> plan = BucketPlan.of([(0, {1}), (1, set())], [2, 2])
     >>> branch_and_bound(tables, plan, frozenset([0]), 1).best[0][0]
     {0: 0}
     """

@@ -8,18 +8,18 @@ plan with one model's tables loaded into it; it never changes and may be shared 
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from operator import is_
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.exact.plan_details import PlanDetails
-from markovia.inference.problem import Piece, Problem
+from markovia.inference.problem import Piece, Pieces, Problem
 from markovia.inference.result import Record
 from markovia.kernels.clique_trees import program_sections as at
 from markovia.runtime.array_types import Array, Ints
@@ -84,22 +84,23 @@ def structure_of(problem: Problem) -> TreeStructure:
     """Return the structure of all pieces of a problem, kept with the model until they change."""
     pieces, memory = problem.pieces, problem.memory
     if memory is not None and STRUCTURE in memory:
-        known: Sequence[Piece]
+        known: Pieces
         made: TreeStructure
         known, made = memory[STRUCTURE]
-        if (
-            len(known) == len(pieces)
-            and len(made.card) == len(problem.variables)
-            and all(map(is_, known, pieces))
-        ):
+        if len(made.card) == len(problem.variables) and known.same(pieces):
             return made
     ids = {n: i for i, n in enumerate(problem.variables)}
     made = TreeStructure(
         [len(v.states) for v in problem.variables.values()],
-        [[ids[v.name] for v in scope_of(piece)] for piece in pieces],
+        [
+            [*[ids[v.name] for v in piece.parents], ids[piece.variable.name]]
+            if type(piece) is ConditionalTable  # most pieces are, and are quicker without a call each
+            else [ids[v.name] for v in scope_of(piece)]
+            for piece in pieces
+        ],
     )
     if memory is not None:
-        memory[STRUCTURE] = pieces, made
+        memory[STRUCTURE] = problem.held, made
     return made
 
 

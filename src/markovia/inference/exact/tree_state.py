@@ -280,8 +280,8 @@ class TreeState:
 
     def marginal(self, slot: int) -> Array:
         """Return the posterior of a slot whose home clique is up to date."""
-        at = int(self.plan.marginal_at[slot])
-        return self.marginals[at : at + int(self.plan.card[slot])].copy()
+        starts = self.plan.starts
+        return self.marginals[starts[slot] : starts[slot + 1]].copy()
 
     def belief(self, c: int) -> Array:
         """Return an up-to-date clique's posterior over its unobserved slots, axes as in `free_slots`."""

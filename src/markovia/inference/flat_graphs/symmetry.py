@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 
@@ -198,10 +199,23 @@ def is_symmetry(graph: FlatGraph, image: Ints) -> bool:
 
 
 def _refined(graph: FlatGraph, value_colour: Colours, colour: Colours) -> Colours:
-    from markovia.kernels.flat_graphs.colour_refinement import refine
-
-    found = colour.copy()
-    refine(graph.starts, graph.scope_ptr, graph.scope, graph.strides, graph.table_ptr, value_colour, found)
+    """Refine the colours of all states until there are no more of them."""
+    found, fresh = colour.copy(), np.empty_like(colour)
+    known, count = -1, len(np.unique(found))
+    steps = 60.0 * float((np.diff(graph.table_ptr) * np.diff(graph.scope_ptr)).sum()) + 40.0 * len(found)
+    while count > known:
+        refine = either("markovia.kernels.flat_graphs.colour_refinement:refine_once", steps)
+        refine(
+            graph.starts,
+            graph.scope_ptr,
+            graph.scope,
+            graph.strides,
+            graph.table_ptr,
+            value_colour,
+            found,
+            fresh,
+        )
+        known, count = count, len(np.unique(found))
     return found
 
 

@@ -7,7 +7,6 @@ conditional. Given the parents the auxiliary variables of a gate are certain, so
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
-from operator import is_
 from typing import NamedTuple
 
 from markovia.factors.local_models.local_model import CausalIndependence
@@ -17,7 +16,7 @@ from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.flat_graphs.causal_chains import function_steps, noisy_steps
-from markovia.inference.problem import Piece, Problem
+from markovia.inference.problem import Piece, Pieces, Problem
 
 WIDE = 2**16
 """Entries of a table above which a chain is worth its auxiliary variables."""
@@ -29,9 +28,9 @@ PLAIN = {Factor, ConditionalTable}
 
 
 class _Unfolded(NamedTuple):
-    pieces: list[Piece]
+    pieces: Pieces
     variables: dict[str, Variable]
-    unfolded: list[Piece]
+    unfolded: Pieces
     hidden: tuple[str, ...]
     certain: bool
 
@@ -50,17 +49,12 @@ def unfolded(problem: Problem, engine: str) -> Problem:
     >>> p.info.exact, round(p[1], 4)
     (True, 0.1128)
     """
-    if (
-        {type(p) for p in problem.pieces} <= PLAIN
-        or engine in NATIVE
-        or not any(map(_is_wide, problem.pieces))
-    ):
+    if problem.held.types <= PLAIN or engine in NATIVE or not any(map(_is_wide, problem.pieces)):
         return problem
     memory = {} if problem.memory is None else problem.memory
     kept: _Unfolded | None = memory.get("unfolded")
-    pieces = list(problem.pieces)
-    if kept is None or len(kept.pieces) != len(pieces) or not all(map(is_, kept.pieces, pieces)):
-        kept = memory["unfolded"] = _unfold(problem, pieces)
+    if kept is None or not kept.pieces.same(problem.pieces):
+        kept = memory["unfolded"] = _unfold(problem)
         memory["unfolded memory"] = {}
     return replace(
         problem,
@@ -81,16 +75,16 @@ def _is_wide(piece: Piece) -> bool:
     )
 
 
-def _unfold(problem: Problem, pieces: list[Piece]) -> _Unfolded:
+def _unfold(problem: Problem) -> _Unfolded:
     variables = dict(problem.variables)
     found: list[Piece] = []
     certain = True
-    for piece in pieces:
+    for piece in problem.pieces:
         chain = _chain(piece, variables) if _is_wide(piece) else None
         certain = certain and (chain is None or isinstance(piece, DeterministicConditional))
         found.extend([piece] if chain is None else chain)
     hidden = tuple(n for n in variables if n not in problem.variables)
-    return _Unfolded(pieces, variables, found, hidden, certain)
+    return _Unfolded(problem.held, variables, Pieces(found), hidden, certain)
 
 
 def _chain(piece: Piece, variables: dict[str, Variable]) -> list[Piece] | None:

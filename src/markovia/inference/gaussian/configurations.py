@@ -13,8 +13,9 @@ from markovia.errors import TooLarge
 from markovia.factors.tables.variable import Variable
 from markovia.inference.gaussian.interval_sites import interval_sites
 from markovia.inference.gaussian.least_squares import LOG_2PI, solve_dense
-from markovia.inference.gaussian.linear_system import DENSE, Solution, System, solve
+from markovia.inference.gaussian.linear_system import Solution, System
 from markovia.inference.gaussian.network_equations import Component
+from markovia.inference.gaussian.solving import DENSE, solve
 from markovia.runtime.array_types import Array, Ints
 
 AT_ONCE = 1 << 21

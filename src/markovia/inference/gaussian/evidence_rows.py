@@ -17,8 +17,8 @@ from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Finding, Findings
 from markovia.inference.engine import TABLES, get_engine
 from markovia.inference.gaussian.least_squares import LOG_2PI
-from markovia.inference.gaussian.linear_system import solve
 from markovia.inference.gaussian.network_equations import equations_of, flat_network
+from markovia.inference.gaussian.solving import solve
 from markovia.inference.problem import Problem
 from markovia.inference.result import Info
 from markovia.runtime.array_types import Array, Ints

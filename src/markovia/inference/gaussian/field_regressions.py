@@ -10,7 +10,8 @@ import numpy as np
 
 from markovia.factors.gaussian.gaussian_field import GaussianField
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
-from markovia.inference.gaussian.linear_system import DENSE, System, solve
+from markovia.inference.gaussian.linear_system import System
+from markovia.inference.gaussian.solving import DENSE, solve
 
 
 def regressions(field: GaussianField) -> dict[str, LinearGaussian]:

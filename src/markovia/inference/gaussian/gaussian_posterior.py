@@ -14,6 +14,7 @@ from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import LEVEL, check
 from markovia.runtime.seeds import generator
 from markovia.runtime.shown import aligned, html_table
 
@@ -263,8 +264,7 @@ class GaussianPosterior:
         """Return the central interval of a number that holds `prob` of its probability."""
         if isinstance(name, float | int):
             prob, name = float(name), None
-        if not 0.0 < prob < 1.0:
-            raise InvalidArgument(f"prob= is a share between 0 and 1, not {prob!r}")
+        check("prob", prob, LEVEL)
         return self.quantile(0.5 - prob / 2, name), self.quantile(0.5 + prob / 2, name)
 
     def entropy(self, *, base: float | None = None) -> float:

@@ -12,8 +12,8 @@ import numpy as np
 
 from markovia.errors import UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional, LinearGaussian
-from markovia.inference.gaussian.linear_system import solve
 from markovia.inference.gaussian.network_equations import equations_of, flat_network
+from markovia.inference.gaussian.solving import solve
 from markovia.inference.problem import Problem
 from markovia.inference.result import Info
 from markovia.runtime.shown import aligned, html_table

@@ -2,12 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from markovia.errors import UnsupportedModel
+from markovia.errors import Unanswered, UnsupportedModel
+from markovia.inference.engine import CLOSED, Engine, without_cure
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.posterior import Posterior
+from markovia.inference.problem import Problem
+from markovia.inference.questions.information_gain import Gains
+from markovia.inference.result import Info
 
 NODES, EVALUATIONS = 40, 400_000
 """Points of Gauss-Hermite quadrature in one number, and most evaluations of a function."""
@@ -68,6 +73,40 @@ def mutual_information(
         "the information between numbers whose joint posterior is a mixture has no closed form; ask about one number and "
         "states, or observe the states"
     )
+
+
+def mixture_gains(
+    problem: Problem, target: Sequence[str], candidates: Sequence[str], engine: Engine
+) -> Gains:
+    """Compute the mutual information between the target (together) and each candidate among tables and linear Gaussians.
+
+    Parameters
+    ----------
+    problem, target, candidates
+        As in `information_gains`: the sums over states there are integrals of joint posteriors here.
+    engine
+        Who gives these; draws do not know their entropy.
+    """
+    if not problem.kinds <= CLOSED:
+        raise UnsupportedModel(
+            "information is known in closed form for tables and linear Gaussians; of densities, compare "
+            "query(...).sd() with and without the finding"
+        )
+    if engine.name != "gaussian":
+        raise without_cure(Unanswered(f"engine {engine.name!r} does not give information"))
+
+    def posterior(names: Sequence[str]) -> GaussianPosterior | Posterior:
+        answer: Any = engine.joint(problem, names)
+        found: GaussianPosterior | Posterior = answer.posterior(names, Info(engine.name, exact=True))
+        return found
+
+    answer: Any = engine.joint(problem, target)
+    alone = answer.posterior(target, Info(engine.name, exact=True))
+    gains = {}
+    for name in candidates:
+        seen = name in problem.findings and problem.findings[name].hard
+        gains[name] = 0.0 if seen else mutual_information(posterior([*target, name]), target, [name], [])
+    return Gains(gains, entropy(alone), answer.log_mass, answer.record)
 
 
 def _between_states_and_number(found: MixtureOfGaussians) -> float:

@@ -7,19 +7,20 @@ one, or impossible.
 Cost: the number of such equations times the length of those they meet.
 """
 
+from collections.abc import Callable
 from math import log
 
 import numpy as np
 
-from markovia.inference.gaussian.linear_system import Solution, System, solve
+from markovia.inference.gaussian.linear_system import Solution, System
 from markovia.runtime.array_types import Array, Ints
 
 MET = 1e-9
 """How far, relative to its terms, an equation without unknowns may be from being met."""
 
 
-def solve_noiseless(system: System) -> Solution:
-    """Solve a system in which some equations have variance zero."""
+def solve_noiseless(system: System, solve: Callable[[System], Solution]) -> Solution:
+    """Solve a system in which some equations have variance zero; `solve` is for what is left, with noise everywhere."""
     from scipy.sparse import csr_matrix
 
     certain = np.flatnonzero(system.variance == 0.0)

@@ -32,9 +32,9 @@ from markovia.inference.gaussian.configurations import (
     solve_with_intervals,
 )
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
-from markovia.inference.gaussian.linear_system import solve
 from markovia.inference.gaussian.mixture_modes import best_of_mixture
 from markovia.inference.gaussian.network_equations import equations_of, flat_network
+from markovia.inference.gaussian.solving import solve
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem

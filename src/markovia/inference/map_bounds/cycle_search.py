@@ -14,11 +14,13 @@ from itertools import pairwise
 import numpy as np
 
 from markovia.inference.map_bounds.dual_regions import Regions
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 
 Cycle = tuple[int, ...]
 MOST_CYCLES = 200_000
 LONGEST = 40
+_KERNELS = "markovia.kernels.maximising.dual_sweeps"
 LARGEST = 4096
 """Entries of a cluster's table."""
 SEARCHES = 500
@@ -89,36 +91,23 @@ class CycleSearch:
                 found.append(part)
 
     def _beliefs(self) -> Array:
-        from markovia.kernels.maximising.dual_sweeps import project_pairs
-
-        regions = self.regions
+        flat = self.regions.flat
         beliefs = np.zeros(int(self.pair_ptr[-1]))
-        p, f, e, o = (np.ascontiguousarray(c) for c in self.rows.T)
-        widths = self.cards[self.pairs[p, 1]]
-        project_pairs(
-            p,
-            f,
-            e,
-            o,
-            widths,
-            regions.table_ptr,
-            regions.tables,
-            regions.map_ptr,
-            regions.map,
-            self.pair_ptr,
-            beliefs,
-        )
+        widths = self.cards[self.pairs[self.rows[:, 0], 1]]
+        project_pairs = either(f"{_KERNELS}:project_pairs", 6.0 * len(flat.tables))
+        room = np.empty(int(np.diff(self.pair_ptr).max(initial=1)))
+        project_pairs(self.rows, widths, flat, self.pair_ptr, room, beliefs)
         return np.maximum(beliefs, -1e18)
 
     def _scores(self, beliefs: Array) -> Array:
-        from markovia.kernels.maximising.dual_sweeps import score_cycles
-
         scores = np.zeros(len(self.short))
         if not len(scores):
             return scores
+        widest = int(self.cards.max(initial=1))
+        score_cycles = either(f"{_KERNELS}:score_cycles", 4.0 * float(self._lengths.sum()) * widest**3)
         score_cycles(
             self._cycles, self._lengths, self._pair_of, self.cards, np.ascontiguousarray(self.pairs[:, 0]), self.pair_ptr,
-            beliefs, scores,
+            beliefs, *np.empty((2, widest)), scores,
         )  # fmt: skip
         return scores
 
@@ -189,7 +178,7 @@ class CycleSearch:
 
     def _through(self, pairs: Ints, signs: Array, odd: Ints) -> list[Cycle]:
         """Return a shortest cycle with an odd number of negative signs through each of some pairs."""
-        from markovia.kernels.maximising.dual_sweeps import odd_cycle
+        from markovia.kernels.maximising.dual_sweeps import CycleRoom, SignedGraph, odd_cycle
 
         n = len(self.cards)
         tails = np.concatenate([pairs[:, 0], pairs[:, 1]])
@@ -197,17 +186,14 @@ class CycleSearch:
         ptr = np.searchsorted(tails[order], np.arange(n + 1)).astype(np.int64)
         others = np.concatenate([pairs[:, 1], pairs[:, 0]])[order]
         negative = np.tile(signs < 0, 2)[order].astype(np.int64)
-        strengths = np.tile(np.abs(signs), 2)[order]
-        seen, came, queue = (np.zeros(2 * n, dtype=np.int64) for _ in range(3))
-        path = np.zeros(LONGEST, dtype=np.int64)
+        graph = SignedGraph(ptr, others, negative, np.tile(np.abs(signs), 2)[order])
+        seen, came, queue = np.zeros((3, 2 * n), dtype=np.int64)
+        search = CycleRoom(seen, came, queue, np.zeros(LONGEST, dtype=np.int64))
         found = []
         for stamp, e in enumerate(odd.tolist(), start=1):
             i, j = pairs[e].tolist()
-            length = odd_cycle(
-                ptr, others, negative, strengths, i, j, int(signs[e] < 0), abs(float(signs[e])) / 4, LONGEST, seen, stamp,
-                came, queue, path,
-            )  # fmt: skip
-            cycle = tuple(path[:length].tolist())
+            length = odd_cycle(graph, search, i, j, int(signs[e] < 0), abs(float(signs[e])) / 4, stamp)
+            cycle = tuple(search.path[:length].tolist())
             if length > 2 and tuple(sorted(cycle)) not in self.covered:
                 found.append(cycle)
         return found

@@ -7,6 +7,7 @@ for `markovia.kernels.maximising.dual_sweeps`.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
+
+if TYPE_CHECKING:
+    from markovia.kernels.maximising.dual_sweeps import DualTables
 
 CHUNK = 500_000
 """Table entries between two looks at the clock."""
@@ -94,11 +98,8 @@ class Regions:
                 low, high = (
                     (done, min(done + self.step, n)) if forward else (max(n - done - self.step, 0), n - done)
                 )
-                fall = sweep(
-                    low, high, forward, self.order, self.shares[0 if forward else 1], self.starts, self.potentials,
-                    self.table_ptr, self.tables, self.edge_ptr, self.edges, self.edge_of_factor, self.map_ptr, self.map,
-                    self.belief, self.gathered,
-                )  # fmt: skip
+                shares = self.shares[0 if forward else 1]
+                fall = sweep(low, high, forward, self.order, shares, self.flat, self.belief, self.gathered)
                 self.bound += min(0.0, float(fall))
                 if self.bound == -np.inf:
                     return False
@@ -109,14 +110,28 @@ class Regions:
         from markovia.kernels.maximising.dual_sweeps import decode
 
         graph = self.graph
-        codes = np.zeros(self.n, dtype=np.int64)
+        codes = np.full(self.n, -1, dtype=np.int64)
         self.turn = -self.turn
-        decode(
-            np.ascontiguousarray(self.order[:: self.turn]), self.hard, self.starts, self.potentials, graph.scope_ptr,
-            graph.scope, self.table_ptr, self.tables, self.edge_ptr, self.edges, self.edge_of_factor, self.map_ptr,
-            self.map, codes, self.belief, self.gathered,
+        order = np.ascontiguousarray(self.order[:: self.turn])
+        states = (
+            np.add.reduceat(graph.cards[graph.scope], graph.scope_ptr[:-1]) if self.m else graph.cards[:0]
+        )
+        rooms = (
+            np.empty(int(graph.starts[-1]), dtype=bool), np.empty(self.m, dtype=np.int64),
+            np.zeros(self.m, dtype=bool), np.empty(int(states.max(initial=1)), dtype=bool),
         )  # fmt: skip
+        decode(order, self.hard, self.flat, codes, self.belief, self.gathered, *rooms)
         return codes
+
+    @property
+    def flat(self) -> "DualTables":
+        """All tables, separators and edges as kernels take them."""
+        from markovia.kernels.maximising.dual_sweeps import DualTables
+
+        return DualTables(
+            self.starts, self.potentials, self.table_ptr, self.tables, self.graph.scope_ptr, self.graph.scope,
+            self.edge_ptr, self.edges, self.edge_of_factor, self.map_ptr, self.map,
+        )  # fmt: skip
 
     def inside(self) -> dict[tuple[int, int], list[tuple[int, int, int]]]:
         """Return for each pair of variables the tables it lies in, with the two edges there."""

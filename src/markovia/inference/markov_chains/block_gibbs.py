@@ -16,6 +16,7 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.evidence import read_finding
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.problem import Problem
+from markovia.kernels.sampling.sampler_records import DrawPlan
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
@@ -163,13 +164,12 @@ class BlockStepper:
         listed = (self.ptr, self.members, self.kinds, self.factor_ptr, self.factors)
         room = self.forests[number]
         if not self.wide:
-            run_blocks(
-                self.arrays, chain, room, self.trees, *listed, self.thin, first, count, draws, mode, warm
-            )
+            plan = DrawPlan(self.thin, first, count, draws, mode, warm)
+            run_blocks(self.arrays, chain, room, self.trees, listed, plan)
             return
         for t in range(first, first + count):
             for _ in range(self.thin):
-                sweep_blocks(self.arrays, chain, room, *listed)
+                sweep_blocks(self.arrays, chain, room, listed)
                 for block in self.wide:
                     self._draw_wide(block, chain, self.generators[number])
             chain.scalars[kernel.LOG_WEIGHT] = kernel.log_weight(self.arrays, chain.x, chain.offset)

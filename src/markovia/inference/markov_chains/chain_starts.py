@@ -18,6 +18,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Ints
 
 if TYPE_CHECKING:
@@ -61,11 +62,11 @@ def chain_starts(
 
 
 def _search(arrays: "ChainGraph", rng: np.ndarray, flat: bool, flips: int = FLIPS) -> Ints | None:
-    from markovia.kernels.sampling.chain_starts import draw_start
-
     n = len(arrays.cards)
     x = np.zeros(n, dtype=np.int64)
     room = np.empty(int(arrays.cards.max(initial=1)))
+    steps = 6.0 * float((np.diff(arrays.table_ptr) * np.diff(arrays.scope_ptr) ** 2).sum()) + 20.0 * n
+    draw_start = either("markovia.kernels.sampling.chain_starts:draw_start", steps)
     draw_start(arrays, np.arange(n), flat, rng, x, room)
     if _possible(arrays, x):
         return x

@@ -25,6 +25,7 @@ from markovia.inference.markov_chains.block_gibbs import (
 )
 from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.kernels.sampling.sampler_records import BinaryPairs, DrawPlan
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
@@ -157,7 +158,7 @@ class TableStepper:
             update(g, g.unary, g.values, chain.x, chain.offset, chain.held, chain.rng, chain.room, self.order, 0,
                    len(self.order), SYSTEMATIC)  # fmt: skip
         if not self.inside:
-            run(g, chain, self.order, scan, self.settings.thin, first, count, draws, mode, warm)
+            run(g, chain, self.order, scan, DrawPlan(self.settings.thin, first, count, draws, mode, warm))
             return
 
         def part(task: tuple[int, int, int], room: Array) -> None:
@@ -218,27 +219,26 @@ class BinaryStepper:
 
         mode = kernel.HELD if self.settings.rao_blackwell else kernel.INDICATORS
         scan = RANDOM if self.settings.random else SYSTEMATIC
-        bits, held, p = self.bits[number], self.held[number], self.pairs
-        model = (p.ptr, p.other, p.coupling, p.field, p.first, p.odds, p.chance)
+        bits, held, pairs = self.bits[number], self.held[number], self.pairs
         if self.settings.random and self.fresh[number]:
-            update_binary(*model, bits, held, chain.rng, self.order, 0, len(self.order), SYSTEMATIC)
+            update_binary(pairs, bits, held, chain.rng, self.order, 0, len(self.order), SYSTEMATIC)
         self.fresh[number] = False
         self.recorded[number] += 0 if len(warm) else count
         if not self.inside:
-            run_binary(*model, p.base, bits, held, chain, self.order, scan, self.settings.thin, first, count, draws,
-                       mode, warm)  # fmt: skip
+            plan = DrawPlan(self.settings.thin, first, count, draws, mode, warm)
+            run_binary(pairs, bits, held, chain, self.order, scan, plan)
             return
 
         def part(task: tuple[int, int, int], _: None) -> float:
             low, high, k = task
             gained: float = update_binary(
-                *model, bits, held, self.streams[number][k], self.order, low, high, SYSTEMATIC
+                pairs, bits, held, self.streams[number][k], self.order, low, high, SYSTEMATIC
             )
             return gained
 
         from markovia.kernels.sampling.gibbs import weigh_binary
 
-        total = weigh_binary(p.ptr, p.other, p.coupling, p.field, p.base, bits)
+        total = weigh_binary(pairs, bits)
         for t in range(first, first + count):
             for _ in range(self.settings.thin):
                 for tasks in self.parts:
@@ -267,24 +267,6 @@ class BinaryStepper:
         """Return how many draws each batch of a chain holds."""
         ends = -(-np.arange(batches + 1) * draws // batches)
         return np.diff(np.minimum(ends, self.recorded[number])).astype(np.float64)
-
-
-@dataclass(frozen=True)
-class BinaryPairs:
-    """Log odds of a binary pairwise model: neighbours of each variable, couplings, fields, log weight of all zeros.
-
-    Where few variables differ, `odds` and `chance` list log odds and probabilities for all states of the neighbours, from
-    `first` of the variable on; otherwise these are empty.
-    """
-
-    ptr: Ints
-    other: Ints
-    coupling: Array
-    field: Array
-    base: float
-    first: Ints
-    odds: Array
-    chance: Array
 
 
 def binary_pairs(graph: FlatGraph) -> BinaryPairs | None:

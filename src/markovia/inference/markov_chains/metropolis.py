@@ -18,6 +18,7 @@ from markovia.factors.tables.variable import State
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.kernels.sampling.sampler_records import DrawPlan
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, check_count
 from markovia.runtime.seeds import Seed, generator
@@ -99,7 +100,8 @@ class MoveStepper:
 
         mode = FRESH if self.rao_blackwell else INDICATORS
         steps = len(self.arrays.cards)
-        run_metropolis(self.arrays, chain, self.move, steps, self.thin, first, count, draws, mode, warm)
+        plan = DrawPlan(self.thin, first, count, draws, mode, warm)
+        run_metropolis(self.arrays, chain, self.move, steps, plan)
 
     def finish(self, chains: "list[Chain]") -> None:
         """Leave the record as it is."""

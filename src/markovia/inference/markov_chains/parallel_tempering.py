@@ -17,8 +17,9 @@ from markovia.errors import InvalidArgument
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.kernels.sampling.sampler_records import DrawPlan, HeatedRungs
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Interval, Whole
+from markovia.runtime.checks import NumberRange, Whole
 
 if TYPE_CHECKING:
     from markovia.kernels.sampling.chains import Chain, ChainGraph
@@ -56,7 +57,7 @@ class ParallelTempering(ChainEngine):
 
     temperatures: Sequence[float] | None = None
     rungs: Annotated[int, Whole(2)] = 6
-    hottest: Annotated[float, Interval(1.0, inf, open="both", said="a temperature above 1")] = 8.0
+    hottest: Annotated[float, NumberRange(1.0, inf, open="both", said="a temperature above 1")] = 8.0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -138,12 +139,12 @@ class TemperedStepper:
         at, end = first, first + count
         while at < end:
             stop = min(end, (at // ADAPT_EVERY + 1) * ADAPT_EVERY) if len(warm) else end
-            unary, values = self.tables[number]
-            run_tempered(
-                self.arrays, chain, unary, values, self.betas[number], self.x[number], self.offsets[number],
-                self.held[number], self.rows[number], self.order, self.swaps[number], self.thin, at, stop - at, draws,
-                mode, warm,
+            rungs = HeatedRungs(
+                *self.tables[number], self.betas[number], self.x[number], self.offsets[number], self.held[number],
+                self.rows[number], self.swaps[number],
             )  # fmt: skip
+            plan = DrawPlan(self.thin, at, stop - at, draws, mode, warm)
+            run_tempered(self.arrays, chain, rungs, self.order, plan)
             at = stop
             if len(warm) and self.adapt and at % ADAPT_EVERY == 0:
                 self._move(number, at)

@@ -18,6 +18,7 @@ from markovia.errors import Unanswered
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
 from markovia.inference.problem import Problem
+from markovia.kernels.sampling.sampler_records import DrawPlan, PottsBonds
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
@@ -171,7 +172,6 @@ class ClusterStepper:
         from markovia.kernels.sampling.swendsen_wang import run_clusters
 
         m, tally = self.model, self.tallies[number]
-        roots, weights, spare = self.rooms[number]
         if (
             not len(warm) and not self.steps[number]
         ):  # fixed from here on: a rule that looks at the states would bias
@@ -179,10 +179,9 @@ class ClusterStepper:
             self.steps[number] = max(1, ceil(len(self.arrays.cards) / max(size, 1.0)))
         steps = self.steps[number] if self.wolff and not len(warm) else 1
         mode = FRESH if self.rao_blackwell else INDICATORS
-        run_clusters(
-            self.arrays, chain, self.wolff, steps, m.first, m.second, m.bond, self.ptr, self.other, self.bond_at,
-            m.field, m.states, roots, weights, spare, tally, self.thin, first, count, draws, mode, warm,
-        )  # fmt: skip
+        model = PottsBonds(m.first, m.second, m.bond, self.ptr, self.other, self.bond_at, m.field, m.states)
+        plan = DrawPlan(self.thin, first, count, draws, mode, warm)
+        run_clusters(self.arrays, chain, self.wolff, steps, model, self.rooms[number], tally, plan)
 
     def finish(self, chains: "list[Chain]") -> None:
         """Leave the record as it is."""

@@ -12,15 +12,19 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.message_passing.cluster_tables import (
     Domain,
     Relation,
+    belief_table,
     contains,
     numbered,
     shared_codes,
+    variable_homes,
 )
+from markovia.kernels.messages.cluster_records import ClusterEntries, ClusterTalk, SeparatorSlots
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
@@ -71,52 +75,54 @@ class ClusterMessages:
         self.possible = self.possible and all(r.size for r in relations)
         self.relations = relations
         n = len(relations)
-        self.entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in relations]))).astype(np.int64)
-        self.entries = int(self.entry_ptr[-1])
+        entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in relations]))).astype(np.int64)
+        self.entries = int(entry_ptr[-1])
         tops = [float(b.max(initial=0.0)) or 1.0 for b in bases]
         self.log_scale = graph.log_scale + float(np.log(tops).sum())
         scaled = [b / t for b, t in zip(bases, tops, strict=True)]
-        self.base: Array = np.concatenate(scaled) if n else np.zeros(0)
+        base: Array = np.concatenate(scaled) if n else np.zeros(0)
         slots: list[list[tuple[int, Any]]] = [[] for _ in range(n)]
         for s, sep in enumerate(self.separators):
             for c, place in zip(sep.clusters, places[s], strict=True):
                 slots[c].append((s, place))
-        self.slot_ptr = np.concatenate(([0], np.cumsum([len(x) for x in slots]))).astype(np.int64)
-        self.slot_sep = np.array([s for x in slots for s, _ in x], dtype=np.int64)
+        slot_ptr = np.concatenate(([0], np.cumsum([len(x) for x in slots]))).astype(np.int64)
+        slot_sep = np.array([s for x in slots for s, _ in x], dtype=np.int64)
         tables = [np.stack([p for _, p in x], axis=1).ravel() for x in slots if x]
         lengths = [len(x) * r.size for x, r in zip(slots, relations, strict=True)]
-        self.index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        self.index = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
+        index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        index: NDArray[np.int32] = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
         sep_size = np.array(sizes, dtype=np.int64)
-        self.sep_at = np.concatenate(([0], np.cumsum(sep_size))).astype(np.int64)
-        here = sep_size[self.slot_sep]
-        self.slot_at = (np.cumsum(here) - here).astype(np.int64)
-        self.slot_cluster = np.repeat(np.arange(n), np.diff(self.slot_ptr)).astype(np.int64)
-        self.sep_slots = np.argsort(self.slot_sep, kind="stable").astype(np.int64)
-        at = np.searchsorted(self.slot_sep[self.sep_slots], np.arange(len(sep_size) + 1))
-        self.sep_ptr = at.astype(np.int64)
-        self.members = np.diff(self.sep_ptr).astype(np.float64)
+        sep_at = np.concatenate(([0], np.cumsum(sep_size))).astype(np.int64)
+        here = sep_size[slot_sep]
+        slot_at = (np.cumsum(here) - here).astype(np.int64)
+        self.clusters = ClusterEntries(entry_ptr, base, slot_ptr, slot_at, index_at, index)
+        slot_cluster = np.repeat(np.arange(n), np.diff(slot_ptr)).astype(np.int64)
+        sep_slots = np.argsort(slot_sep, kind="stable").astype(np.int64)
+        sep_ptr = np.searchsorted(slot_sep[sep_slots], np.arange(len(sep_size) + 1)).astype(np.int64)
+        self.members = np.diff(sep_ptr).astype(np.float64)
+        self.count = np.array([s.counting for s in self.separators], dtype=np.float64)
+        self.meetings = SeparatorSlots(
+            slot_sep, slot_cluster, sep_ptr, sep_slots, sep_at, self.members, self.members
+        )
+        self.set_counts(self.count)
         self.largest_sep = int(sep_size.max(initial=1))
         self.largest = max((r.size for r in relations), default=1)
-        self.count = np.array([s.counting for s in self.separators], dtype=np.float64)
-        self.set_counts(self.count)
-        slot_entries = int(here.sum())
-        self.inbox, self.said = np.ones(slot_entries), np.ones(slot_entries)
-        self.belief = np.ones(int(self.sep_at[-1])) / np.repeat(np.maximum(sep_size, 1), sep_size)
-        self.weight = np.ones(int(self.sep_at[-1]))
-        self.steps = np.diff(self.entry_ptr) * (2 * np.diff(self.slot_ptr) + 1)
+        slot_entries, sep_entries = int(here.sum()), int(sep_at[-1])
+        belief = np.ones(sep_entries) / np.repeat(np.maximum(sep_size, 1), sep_size)
+        self.talk = ClusterTalk(np.ones(slot_entries), np.ones(slot_entries), belief, np.ones(sep_entries))
+        self.steps = np.diff(entry_ptr) * (2 * np.diff(slot_ptr) + 1)
 
     def set_counts(self, count: Array) -> None:
         """Use these counting numbers for the separators."""
-        self.power = self.members + count
-        self.slack = np.maximum(0.0, 1.0 - self.power)
+        power = self.members + count
+        self.meetings = self.meetings._replace(power=power, slack=np.maximum(0.0, 1.0 - power))
 
     def _waves(self) -> list[list[Ints]]:
         """Return lists of clusters that may speak in any order, one after the other; each cut in two for threads."""
-        level = np.zeros(len(self.scopes), dtype=np.int64)
+        level, ptr = np.zeros(len(self.scopes), dtype=np.int64), self.clusters.slot_ptr
         last = np.full(len(self.separators), -1, dtype=np.int64)
         for c in leaves_first(len(self.scopes), self.separators):
-            mine = self.slot_sep[self.slot_ptr[c] : self.slot_ptr[c + 1]]
+            mine = self.meetings.slot_sep[ptr[c] : ptr[c + 1]]
             if len(mine):
                 level[c] = last[mine].max() + 1
                 last[mine] = level[c]
@@ -183,7 +189,8 @@ class ClusterMessages:
         if not self.possible:
             return -1.0
         worst, room = 0.0, self._room()
-        load = np.add.reduceat(self.steps[self.slot_cluster[self.sep_slots]], self.sep_ptr[:-1])
+        at = self.meetings
+        load = np.add.reduceat(self.steps[at.slot_cluster[at.sep_slots]], at.sep_ptr[:-1])
         cuts = np.flatnonzero(np.diff(np.cumsum(load) // SLICE)) + 1
         for part in np.split(np.arange(len(self.separators)), cuts):
             if deadline is not None and now() > deadline:
@@ -197,15 +204,16 @@ class ClusterMessages:
 
     def reweigh(self, exponent: Array) -> None:
         """Multiply into the clusters the present beliefs of the separators, each to its power, instead of former ones."""
-        old = self.weight
-        powers = np.repeat(exponent, np.diff(self.sep_at))
-        new = np.where(powers == 0.0, 1.0, self.belief**powers)
-        top = np.maximum.reduceat(new, self.sep_at[:-1]) if len(new) else new
-        self.weight = new / np.repeat(top, np.diff(self.sep_at))
-        ratio = np.divide(self.weight, old, out=np.zeros_like(old), where=old > 0)
-        for slot in range(len(self.slot_sep)):
-            a, z = self.sep_at[self.slot_sep[slot] : self.slot_sep[slot] + 2]
-            self.inbox[self.slot_at[slot] : self.slot_at[slot] + z - a] *= ratio[a:z]
+        talk, (slot_sep, _, _, _, sep_at, _, _) = self.talk, self.meetings
+        old, sizes = talk.weight, np.diff(sep_at)
+        powers = np.repeat(exponent, sizes)
+        new = np.where(powers == 0.0, 1.0, talk.belief**powers)
+        top = np.maximum.reduceat(new, sep_at[:-1]) if len(new) else new
+        self.talk = talk._replace(weight=new / np.repeat(top, sizes))
+        ratio = np.divide(self.talk.weight, old, out=np.zeros_like(old), where=old > 0)
+        for slot, at in enumerate(self.clusters.slot_at):
+            a, z = sep_at[slot_sep[slot] : slot_sep[slot] + 2]
+            talk.inbox[at : at + z - a] *= ratio[a:z]
 
     def _room(self) -> tuple[Array, Array]:
         return np.empty(self.largest), np.empty(self.largest_sep)
@@ -213,31 +221,7 @@ class ClusterMessages:
     def _sweep(self, clusters: Ints, separators: Ints, damping: float, room: tuple[Array, Array]) -> float:
         from markovia.kernels.messages.cluster_messages import sweep
 
-        return float(
-            sweep(
-                clusters,
-                separators,
-                self.entry_ptr,
-                self.base,
-                self.index_at,
-                self.index,
-                self.slot_ptr,
-                self.slot_sep,
-                self.slot_at,
-                self.sep_ptr,
-                self.sep_slots,
-                self.sep_at,
-                self.slot_cluster,
-                self.power,
-                self.slack,
-                self.inbox,
-                self.said,
-                self.belief,
-                self.weight,
-                damping,
-                *room,
-            )
-        )
+        return float(sweep(clusters, separators, self.clusters, self.meetings, self.talk, damping, *room))
 
     def answer(self) -> tuple[Array, float]:
         """Return the marginals of all variables one after the other, and the region-based log mass."""
@@ -247,57 +231,19 @@ class ClusterMessages:
         marginal = np.zeros(int(graph.starts[-1]))
         if not self.possible:
             return marginal, -np.inf
-        n = len(self.scopes)
-        home: dict[int, int] = {}
-        for c in sorted(range(n), key=lambda c: (self.relations[c].size, c)):
-            for i in self.scopes[c]:
-                home.setdefault(i, c)
-        mine: list[list[int]] = [[] for _ in range(n)]
-        for i, c in home.items():
-            mine[c].append(i)
-        pieces = [(self.domain.strides(self.scopes[c])[i], i) for c in range(n) for i in mine[c]]
-        members = np.array([i for _, i in pieces], dtype=np.int64)
-        keys = [np.arange(r.size) if r.keys is None else r.keys for r in self.relations]
-        worth = float(
-            read(
-                np.arange(n),
-                self.entry_ptr,
-                self.base,
-                self.index_at,
-                self.index,
-                np.concatenate(keys) if keys else np.zeros(0, dtype=np.int64),
-                self.slot_ptr,
-                self.slot_at,
-                self.inbox,
-                np.concatenate(([0], np.cumsum([len(m) for m in mine]))).astype(np.int64),
-                np.array([d for d, _ in pieces], dtype=np.int64),
-                graph.cards[members],
-                graph.starts[members],
-                np.empty(self.largest),
-                marginal,
-            )
-        )
+        chosen, homes = np.arange(len(self.scopes)), variable_homes(graph, self.domain, self.relations)
+        worth = float(read(chosen, self.clusters, homes, self.talk.inbox, np.empty(self.largest), marginal))
         if worth == -np.inf:
             self.possible = False
             return np.zeros_like(marginal), -np.inf
         with np.errstate(divide="ignore", invalid="ignore"):
-            terms = np.where(self.belief > 0, self.belief * np.log(self.belief), 0.0)
-        entropy = np.add.reduceat(terms, self.sep_at[:-1]) if len(self.separators) else np.zeros(0)
+            terms = np.where(self.talk.belief > 0, self.talk.belief * np.log(self.talk.belief), 0.0)
+        entropy = np.add.reduceat(terms, self.meetings.sep_at[:-1]) if len(self.separators) else np.zeros(0)
         return marginal, self.log_scale + worth - float((self.count * entropy).sum())
 
     def cluster_belief(self, c: int) -> Array:
         """Return the normalised belief of a cluster, one axis a variable of its scope."""
-        relation = self.relations[c]
-        logs = np.log(self.base[self.entry_ptr[c] : self.entry_ptr[c + 1]])
-        k = int(self.slot_ptr[c + 1] - self.slot_ptr[c])
-        index = self.index[self.index_at[c] : self.index_at[c + 1]].reshape(relation.size, k)
-        with np.errstate(divide="ignore"):
-            for j in range(k):
-                logs = logs + np.log(self.inbox[self.slot_at[self.slot_ptr[c] + j] + index[:, j]])
-        values = np.exp(logs - logs.max(initial=-np.inf)) if logs.max(initial=-np.inf) > -np.inf else logs * 0
-        table = np.zeros(self.domain.space(relation.scope))
-        table[slice(None) if relation.keys is None else relation.keys] = values / max(values.sum(), 1e-300)
-        return table.reshape([self.domain.cards[i] for i in relation.scope])
+        return belief_table(self.domain, self.relations[c], self.clusters, self.talk.inbox, c)
 
 
 def leaves_first(n: int, links: Sequence[Separator]) -> list[int]:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.kernels.messages.cluster_records import ClusterEntries, VariableHomes
 from markovia.runtime.array_types import Array, Ints
 
 DIRECT = 1 << 22
@@ -245,3 +246,40 @@ def numbered(code_lists: Sequence[Ints], space: int) -> tuple[list[NDArray[np.in
         return [number[codes] - np.int32(1) for codes in code_lists], int(number[-1])
     known = np.unique(np.concatenate([np.unique(codes) for codes in code_lists]))
     return [np.searchsorted(known, codes).astype(np.int32) for codes in code_lists], len(known)
+
+
+def variable_homes(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> VariableHomes:
+    """Return for each variable the smallest of the relations over it, where its marginal is read off."""
+    home: dict[int, int] = {}
+    for c in sorted(range(len(relations)), key=lambda c: (relations[c].size, c)):
+        for i in relations[c].scope:
+            home.setdefault(i, c)
+    mine: list[list[int]] = [[] for _ in relations]
+    for i, c in home.items():
+        mine[c].append(i)
+    pieces = [(domain.strides(r.scope)[i], i) for r, own in zip(relations, mine, strict=True) for i in own]
+    members = np.array([i for _, i in pieces], dtype=np.int64)
+    keys = [np.arange(r.size) if r.keys is None else r.keys for r in relations]
+    return VariableHomes(
+        np.concatenate([NO_KEYS, *keys]),
+        np.concatenate(([0], np.cumsum([len(m) for m in mine]))).astype(np.int64),
+        np.array([d for d, _ in pieces], dtype=np.int64),
+        graph.cards[members],
+        graph.starts[members],
+    )
+
+
+def belief_table(domain: Domain, relation: Relation, clusters: ClusterEntries, told: Array, c: int) -> Array:
+    """Return the normalised belief of a cluster given what it is told, one axis a variable of its scope."""
+    entry_ptr, base, slot_ptr, slot_at, index_at, index = clusters
+    k = int(slot_ptr[c + 1] - slot_ptr[c])
+    index = index[index_at[c] : index_at[c + 1]].reshape(relation.size, k)
+    with np.errstate(divide="ignore"):
+        logs = np.log(base[entry_ptr[c] : entry_ptr[c + 1]])
+        for at, places in zip(slot_at[slot_ptr[c] : slot_ptr[c + 1]], index.T, strict=True):
+            logs = logs + np.log(told[at + places])
+    top = logs.max(initial=-np.inf)
+    values = np.exp(logs - top) if top > -np.inf else np.zeros_like(logs)
+    table = np.zeros(domain.space(relation.scope))
+    table[slice(None) if relation.keys is None else relation.keys] = values / max(values.sum(), 1e-300)
+    return table.reshape([domain.cards[i] for i in relation.scope])

@@ -221,7 +221,7 @@ class GeneralizedBP(Approximate):
             work.set_counts(convex)
             exponent = (convex - work.count) / np.maximum(work.members, 1.0)
         while work.possible and rounds < self.max_iterations:
-            before = work.belief.copy()
+            before = work.talk.belief.copy()
             try:
                 if single:
                     change = work.round(0.0 if made.tree else self.damping, deadline if rounds else None)
@@ -229,7 +229,9 @@ class GeneralizedBP(Approximate):
                     if rounds:
                         work.reweigh(exponent)
                     inner += self._inner(work, deadline)
-                    change = float(np.abs(work.belief - before).max(initial=0.0)) if work.possible else -1.0
+                    change = (
+                        float(np.abs(work.talk.belief - before).max(initial=0.0)) if work.possible else -1.0
+                    )
                     energies.append(-work.answer()[1])
             except OutOfTime:
                 break

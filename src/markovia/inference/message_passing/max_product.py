@@ -29,11 +29,13 @@ from markovia.inference.message_passing.schedules import (
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record, Tables
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
 
 ADVICE = "try damping=0.5, schedule='residual' or restarts=10; the states are the best that were found"
 MAX_POLISHING = 1000
+_DECODING = "markovia.kernels.messages.max_decoding"
 
 
 @dataclass(frozen=True)
@@ -160,8 +162,6 @@ class MaxProduct(Approximate):
 
 def _configuration(graph: MessageGraph, messages: Messages) -> tuple[Ints, float, int]:
     """Return the states that messages lead to after polishing, their log weight, and the changes that polishing made."""
-    from markovia.kernels.messages.max_decoding import decode, log_weight, polish
-
     cards = graph.flat.cards
     state = np.full(len(cards), -1, dtype=np.int64)
     arrays, dense = graph.log_arrays, graph.flat.n_factors
@@ -170,6 +170,10 @@ def _configuration(graph: MessageGraph, messages: Messages) -> tuple[Ints, float
     given = messages.outgoing, state, room, score, *np.empty((2, width), dtype=np.int64)
     order, _ = graph.walk
     send(graph, MAX, np.arange(len(cards)), messages.incoming, messages.outgoing, working_room(graph))
+    steps = 4.0 * (len(arrays.scope) + len(arrays.values) * width + len(arrays.codes))
+    decode, polish, log_weight = (
+        either(f"{_DECODING}:{name}", steps) for name in ("decode", "polish", "log_weight")
+    )
     decode(arrays, order[order >= 0], dense, messages.incoming, *given)
     changes = 0
     for _ in range(MAX_POLISHING):

@@ -26,6 +26,7 @@ from markovia.inference.flat_graphs.flat_graph import (
 )
 from markovia.inference.problem import Piece, Problem
 from markovia.kernels.flat_graph import ListedGraph
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 
 REMEMBERED = "message graph"
@@ -98,10 +99,9 @@ class MessageGraph:
     @cached_property
     def walk(self) -> tuple[Ints, bool]:
         """All nodes in breadth-first order, and whether the graph has no loop."""
-        from markovia.kernels.messages.messages import breadth_first
-
         order = np.empty(len(self.flat.cards) + self.n_factors, dtype=np.int64)
-        parts = breadth_first(self.arrays, order, np.zeros(len(order), dtype=np.int8))
+        walk = either("markovia.kernels.messages.messages:breadth_first", 8 * len(self.scope) + len(order))
+        parts = walk(self.arrays, order, np.zeros(len(order), dtype=np.int8))
         return order, len(self.scope) == len(order) - parts
 
     @cached_property

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.message_passing.cluster_tables import Domain, Relation
+from markovia.inference.message_passing.cluster_tables import Domain, Relation, belief_table, variable_homes
 from markovia.inference.message_passing.region_graph import RegionGraph
+from markovia.kernels.messages.cluster_records import ClusterEntries, RegionLinks
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 
@@ -39,16 +40,15 @@ class ParentToChild:
         self.relations = [
             outer[r] if r < regions.n_outer else domain.full(region) for r, region in enumerate(members)
         ]
-        self.entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in self.relations]))).astype(np.int64)
-        self.base = np.concatenate(_region_bases(graph, domain, self.relations))
+        entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in self.relations]))).astype(np.int64)
+        base = np.concatenate(_region_bases(graph, domain, self.relations))
         below = [frozenset([r]) for r in range(len(members))]
         for r in reversed(range(len(members))):
             below[r] = below[r].union(*(below[c] for c in regions.children[r]))
         links = [(p, c) for c in range(len(members)) for p in regions.parents[c]]
-        self.parent = np.array([p for p, _ in links], dtype=np.int64)
-        self.child = np.array([c for _, c in links], dtype=np.int64)
+        parent, child = np.array(links, dtype=np.int64).reshape(-1, 2).T.copy()
         sizes = np.array([self.relations[c].size for _, c in links], dtype=np.int64)
-        self.message_at = (np.cumsum(sizes) - sizes).astype(np.int64)
+        message_at = (np.cumsum(sizes) - sizes).astype(np.int64)
         self.message = np.ones(int(sizes.sum()))
         into: dict[int, list[int]] = {}
         for m, (_, c) in enumerate(links):
@@ -63,16 +63,17 @@ class ParentToChild:
             slots.append(mine)
             if mine:
                 tables.append(np.stack([own[links[m][1]] for m in mine], axis=1).ravel().astype(np.int32))
-        self.slot_ptr = np.concatenate(([0], np.cumsum([len(s) for s in slots]))).astype(np.int64)
+        slot_ptr = np.concatenate(([0], np.cumsum([len(s) for s in slots]))).astype(np.int64)
         flat = np.array([m for s in slots for m in s], dtype=np.int64)
-        self.slot_at = self.message_at[flat]
         lengths = [len(s) * r.size for s, r in zip(slots, self.relations, strict=True)]
-        self.index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        self.index = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
+        index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        index = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
+        self.clusters = ClusterEntries(entry_ptr, base, slot_ptr, message_at[flat], index_at, index)
         downs = [codes[p][c].astype(np.int32) for p, c in links]
         steps = np.array([len(d) for d in downs], dtype=np.int64)
-        self.down_at = (np.cumsum(steps) - steps).astype(np.int64)
-        self.down = np.concatenate(downs) if downs else np.zeros(0, dtype=np.int32)
+        down_at = (np.cumsum(steps) - steps).astype(np.int64)
+        down = np.concatenate(downs) if downs else np.zeros(0, dtype=np.int32)
+        self.links = RegionLinks(parent, child, message_at, down_at, down)
         self.largest = max((r.size for r in self.relations), default=1)
         self.passes = _passes(links, below, {p for p in range(len(members)) if not regions.parents[p]})
 
@@ -87,25 +88,10 @@ class ParentToChild:
         for order, damped in self.passes:
             shares = np.where(damped, damping, 0.0)
             for at in range(0, len(order), LINKS_A_SLICE):
+                part = slice(at, at + LINKS_A_SLICE)
                 change = float(
                     descend(
-                        order[at : at + LINKS_A_SLICE],
-                        self.parent,
-                        self.child,
-                        self.message_at,
-                        self.down_at,
-                        self.down,
-                        self.entry_ptr,
-                        self.base,
-                        self.index_at,
-                        self.index,
-                        self.slot_ptr,
-                        self.slot_at,
-                        self.message,
-                        shares[at : at + LINKS_A_SLICE],
-                        room,
-                        sums,
-                        own,
+                        order[part], self.links, self.clusters, self.message, shares[part], room, sums, own
                     )
                 )
                 if change < 0:
@@ -124,40 +110,12 @@ class ParentToChild:
         marginal = np.zeros(int(graph.starts[-1]))
         if not self.possible:
             return marginal, -np.inf
-        home: dict[int, int] = {}
-        for r in sorted(range(len(self.relations)), key=lambda r: (self.relations[r].size, r)):
-            for i in self.relations[r].scope:
-                home.setdefault(i, r)
-        mine: list[list[int]] = [[] for _ in self.relations]
-        for i, r in home.items():
-            mine[r].append(i)
-        pieces = [
-            (self.domain.strides(self.relations[r].scope)[i], i) for r, own in enumerate(mine) for i in own
-        ]
-        members = np.array([i for _, i in pieces], dtype=np.int64)
-        keys = [np.arange(r.size) if r.keys is None else r.keys for r in self.relations]
+        homes = variable_homes(graph, self.domain, self.relations)
         counts = np.array(self.regions.counts)
         log_mass = graph.log_scale
         for count in np.unique(counts).tolist():
-            worth = float(
-                read(
-                    np.flatnonzero(counts == count),
-                    self.entry_ptr,
-                    self.base,
-                    self.index_at,
-                    self.index,
-                    np.concatenate(keys),
-                    self.slot_ptr,
-                    self.slot_at,
-                    self.message,
-                    np.concatenate(([0], np.cumsum([len(m) for m in mine]))).astype(np.int64),
-                    np.array([d for d, _ in pieces], dtype=np.int64),
-                    graph.cards[members],
-                    graph.starts[members],
-                    np.empty(self.largest),
-                    marginal,
-                )
-            )
+            chosen = np.flatnonzero(counts == count)
+            worth = float(read(chosen, self.clusters, homes, self.message, np.empty(self.largest), marginal))
             if worth == -np.inf:
                 self.possible = False
                 return np.zeros_like(marginal), -np.inf
@@ -166,17 +124,7 @@ class ParentToChild:
 
     def belief(self, r: int) -> Array:
         """Return the normalised belief of a region, one axis a variable of its scope."""
-        relation = self.relations[r]
-        k = int(self.slot_ptr[r + 1] - self.slot_ptr[r])
-        index = self.index[self.index_at[r] : self.index_at[r + 1]].reshape(relation.size, k)
-        with np.errstate(divide="ignore"):
-            logs = np.log(self.base[self.entry_ptr[r] : self.entry_ptr[r + 1]])
-            for j in range(k):
-                logs = logs + np.log(self.message[self.slot_at[self.slot_ptr[r] + j] + index[:, j]])
-        values = np.exp(logs - logs.max())
-        table = np.zeros(self.domain.space(relation.scope))
-        table[slice(None) if relation.keys is None else relation.keys] = values / values.sum()
-        return table.reshape([self.domain.cards[i] for i in relation.scope])
+        return belief_table(self.domain, self.relations[r], self.clusters, self.message, r)
 
 
 def _passes(

@@ -9,19 +9,21 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from threading import get_ident
 from typing import Literal
 
 import numpy as np
 
 from markovia.inference.message_passing.message_graph import MessageGraph
+from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Interval
+from markovia.runtime.checks import NumberRange
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
 
 Schedule = Literal["flooding", "sequential", "residual"]
-SMALL = Interval(0.0, 1.0, open="both", said="a small positive number")
+SMALL = NumberRange(0.0, 1.0, open="both", said="a small positive number")
 SUM, LOG_SUM, MAX = 0, 1, 2
 PARALLEL_FROM = 400_000
 """States of all messages together from which flooding uses threads."""
@@ -268,9 +270,14 @@ def send(
 
         made, moved = sweep_pairs(graph.arrays, *given, order, backward, incoming, outgoing, room[0], log_z)
     else:
-        from markovia.kernels.messages.messages import sweeps
-
         arrays = graph.arrays if kind == SUM else graph.log_arrays
+        # a decision needs few rounds, and sums are asked for again and again
+        steps = (
+            rounds * (20.0 * len(incoming) + 8.0 * (len(arrays.values) + len(arrays.codes)))
+            if kind == MAX
+            else inf
+        )
+        sweeps = either("markovia.kernels.messages.messages:sweeps", steps)
         made, moved = sweeps(
             arrays, kind, *given, graph.flat.n_factors, order, backward, incoming, outgoing, *room, log_z
         )

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.laws import by_name
 from markovia.inference.particles.model import Where
 from markovia.inference.particles.moves import Moves, SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
+from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import Seed, generator
 
 BISECTIONS = 45

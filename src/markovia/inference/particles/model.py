@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from markovia.errors import InvalidArgument
-from markovia.inference.densities.program.function_digest import described
 from markovia.inference.particles.laws import (
     ALONE,
     by_name,
@@ -19,6 +18,7 @@ from markovia.inference.particles.laws import (
     entries,
 )
 from markovia.runtime.double_precision import x64
+from markovia.runtime.function_descriptions import described
 
 RESERVED = ("t", "u", "y")
 

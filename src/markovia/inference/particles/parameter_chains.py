@@ -15,10 +15,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, outside
-from markovia.inference.densities.program.compiled_functions import compiled
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.draw_stats import DrawStats
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
-from markovia.inference.densities.program.random_keys import random_keys
 from markovia.inference.markov_chains.diagnostics import rhat
 from markovia.inference.particles.filtering import Filter
 from markovia.inference.particles.laws import draw_all, log_density
@@ -29,7 +27,9 @@ from markovia.inference.particles.unknown_parameters import Unknown, walk_on
 from markovia.inference.result import Info
 from markovia.runtime.clock import now as seconds_now
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 from markovia.runtime.progress import progress_bar
+from markovia.runtime.seeds import random_keys
 
 ROWS = 100
 MIXED = 1.1

@@ -11,7 +11,8 @@ from markovia.errors import InvalidArgument
 from markovia.inference.particles.filtering import Cloud, FilterRecord
 from markovia.inference.particles.laws import ALONE, value_of
 from markovia.inference.particles.moves import FINE, NAN_MOVED, NAN_SEEN, UNSEEN
-from markovia.inference.sequences.drawn_paths import DrawnForecast, DrawnPath
+from markovia.inference.sequences.drawn_paths import DrawnPath
+from markovia.inference.sequences.forecast import DrawnSteps, Forecast
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array, Flags, Ints
 
@@ -105,33 +106,6 @@ class ParticleSmoothed(DrawnPath):
         return (
             f"ParticleSmoothed(sequences={len(self.mean)}, log_evidence={float(self.log_evidence.sum()):.6g})"
         )
-
-
-@dataclass(frozen=True, repr=False)
-class ParticleForecast(DrawnForecast):
-    """What comes after each sequence; lists have one entry a sequence, with one row a step ahead.
-
-    Attributes
-    ----------
-    mean, lower, upper
-        Of each observed number: its mean, and the ends of an interval that holds it with probability `level`.
-    state_mean, state_lower, state_upper
-        Of each number of the state.
-    draws
-        Draws of the observations (draws, steps ahead, ...).
-    """
-
-    mean: list[Any]
-    lower: list[Any]
-    upper: list[Any]
-    state_mean: list[Any]
-    state_lower: list[Any]
-    state_upper: list[Any]
-    draws: list[Any]
-    level: float
-
-    def __repr__(self) -> str:
-        return f"ParticleForecast(sequences={len(self.mean)}, level={self.level:g})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -261,22 +235,10 @@ def weighted(values: Any, weights: Array, states: dict[str, int]) -> tuple[Any, 
 
 def forecast(
     found: Sequence[tuple[dict[str, Any], dict[str, Any]]], level: float, *, single: bool = False
-) -> ParticleForecast:
+) -> Forecast:
     """Return simulated states and observations (steps, draws, ...) of each sequence, by name, as a forecast."""
-    tail = (1.0 - level) / 2.0
 
-    def of(part: dict[str, Any]) -> list[Any]:
-        numbers = {name: np.asarray(x, dtype=np.float64) for name, x in part.items()}
-        return [
-            plain({name: x.mean(axis=1) for name, x in numbers.items()}),
-            *(
-                plain({name: np.quantile(x, q, axis=1) for name, x in numbers.items()})
-                for q in (tail, 1.0 - tail)
-            ),
-        ]
+    def laws(part: dict[str, Any]) -> DrawnSteps:
+        return DrawnSteps(plain({name: np.moveaxis(np.asarray(x), 0, 1) for name, x in part.items()}))
 
-    each = partial(PerSequence, single=single)
-    seen = [each(x) for x in zip(*(of(y) for _, y in found), strict=True)]
-    states = [each(x) for x in zip(*(of(x) for x, _ in found), strict=True)]
-    draws = [plain({k: np.moveaxis(np.asarray(v), 0, 1) for k, v in y.items()}) for _, y in found]
-    return ParticleForecast(seen[0], seen[1], seen[2], states[0], states[1], states[2], draws, level)
+    return Forecast([laws(seen) for _, seen in found], [laws(states) for states, _ in found], level, single)

@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Cloud, Filter
 from markovia.inference.particles.laws import draw_all
 from markovia.inference.particles.model import ParticleModel, Where
 from markovia.inference.particles.scan_resampling import ancestors
+from markovia.runtime.machine_code import compiled
 
 
 def simulate(model: ParticleModel, keys: Any, n: int, u: Any, parameters: Any) -> tuple[Any, Any]:

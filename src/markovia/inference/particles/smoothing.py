@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Kept
 from markovia.inference.particles.laws import log_density
 from markovia.inference.particles.model import ParticleModel, Where
 from markovia.inference.particles.scan_resampling import running_sum
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.machine_code import compiled
 
 CELLS = 2**22
 """How many pairs of a path and a particle are weighed at a time."""

@@ -9,12 +9,12 @@ particles x backward particles). States are real numbers or vectors.
 
 from typing import Any
 
-from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Filter, Kept, effective
 from markovia.inference.particles.laws import draw_all, log_density
 from markovia.inference.particles.model import Where
 from markovia.inference.particles.moves import SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
+from markovia.runtime.machine_code import compiled
 
 WIDER = 1.2
 """The backward kernel's variances are larger than estimated by this factor, so that it covers what is not linear."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.inference.densities.program.function_digest import described
+from markovia.runtime.function_descriptions import described
 
 ACCEPTED = 0.3
 PRIOR_DRAWS = 256

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from markovia.errors import ImpossibleEvidence, Unanswered
-from markovia.inference.engine import Engine
+from markovia.inference.engine import TABLES, Engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.problem import Problem
 from markovia.runtime.shown import aligned, html_table
@@ -111,6 +111,11 @@ def data_conflict(problem: Problem, engine: Engine, *, normalised: bool) -> Conf
         If an approximate engine gives a finding no probability although it is not known to be impossible.
     """
     names = list(problem.findings)
+    if not problem.kinds <= TABLES:  # a number has a density, which no table of its states tells
+        alone = {
+            n: float(engine.log_mass(problem.with_findings({n: f}))) for n, f in problem.findings.items()
+        }
+        return Conflict(problem, engine, alone, float(engine.log_mass(problem)), 0.0)
     prior = engine.marginals(problem.with_findings({}), names) if names else None
     if prior is not None and np.isneginf(prior.log_mass):
         raise ImpossibleEvidence({})
@@ -121,9 +126,9 @@ def data_conflict(problem: Problem, engine: Engine, *, normalised: bool) -> Conf
         finding = problem.findings[name]
         p = float(np.dot(table.values, finding.weights()))
         if p == 0:
-            alone = problem.with_findings({name: finding})
+            only = problem.with_findings({name: finding})
             # a start, or draws, may miss a state that is possible
-            if exact or judged_log_mass(alone) == -np.inf:
+            if exact or judged_log_mass(only) == -np.inf:
                 raise ImpossibleEvidence({name: finding.said})
             raise Unanswered(
                 f"engine {engine.name!r} gives {name}={finding.said} the probability zero, though it is not known to be "

@@ -19,7 +19,7 @@ import numpy as np
 
 from markovia.errors import InvalidEvidence, TooLarge
 from markovia.factors.tables.evidence import Finding
-from markovia.inference.engine import Engine, get_engine
+from markovia.inference.engine import TABLES, Engine, get_engine
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
@@ -50,7 +50,7 @@ def settled(
         If the other evidence has probability zero, or rules out the states that are left.
     """
     fixed = [f for f in problem.findings.values() if f.belief is not None]
-    if not fixed:
+    if not fixed or not problem.kinds <= TABLES:  # engines of densities refuse a belief, with the cure
         return problem
     chosen = get_engine(engine)
     chosen = chosen if chosen.exact else get_engine("auto")

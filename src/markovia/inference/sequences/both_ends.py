@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from markovia.kernels.plain_code import either
+from markovia.kernels.sequences.chain_records import Posteriors, SeenChain, SeenLogChain
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
@@ -27,21 +28,9 @@ def room_of(k: int) -> Array:
     return np.empty(4 * k + 16)
 
 
-def no_smoothing(k: int) -> tuple[Ints, Array, Array, Array]:
+def no_smoothing(k: int) -> Posteriors:
     """Return what kernels take for nothing to add up."""
-    return np.empty(0, dtype=np.int64), np.empty(k), np.empty((0, k, k)), np.empty((0, k))
-
-
-class Arrays(NamedTuple):
-    """The arrays of a chain and its only sequence, as kernels take them."""
-
-    start: Array
-    tables: Array
-    moves: Ints
-    logs: Array
-    dens: Array
-    tops: Array
-    codes: Ints
+    return Posteriors(np.empty(0, dtype=np.int64), np.empty(k), np.empty((0, k, k)), np.empty((0, k)))
 
 
 class EndSums(NamedTuple):
@@ -53,10 +42,10 @@ class EndSums(NamedTuple):
     log_prob: float
 
 
-def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) -> EndSums | None:
-    """Return the sums of posteriors; None where numbers come too near the smallest ones for this way."""
-    start, tables, moves, logs, dens, tops, codes = given
-    n, k = len(codes), len(start)
+def smoothed(chain: SeenChain, into: Ints, size: int, *, own: bool, counted: bool) -> EndSums | None:
+    """Return the sums of posteriors of a lone sequence; None where numbers come too near the smallest ones for this way."""
+    tables = chain.tables
+    n, k = len(chain.codes), len(chain.start)
     if (tables[tables > 0.0] < 1e-50).any():
         return None
     m = n // 2
@@ -70,10 +59,9 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
 
     def begin(half: int, _: None) -> bool:
         if half == 1:
-            return bool(messages_back(m, n, tables, moves, logs, dens, codes, messages))
-        forward(
-            0, 1, np.array([0, m]), *given, filtered, ahead, room_of(k), *no_smoothing(k), log_prob, stuck
-        )
+            return bool(messages_back(m, n, chain, messages))
+        first = chain._replace(offsets=np.array([0, m]))
+        forward(0, 1, first, filtered, ahead, room_of(k), no_smoothing(k), log_prob, stuck)
         return bool(stuck[0] == -1)
 
     if not all(in_parallel(begin, range(2), lambda: None)):
@@ -88,11 +76,10 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
         if half == 0:
             room = room_of(k)
             room[NOW * k : (NOW + 1) * k] = middle / middle.sum()
-            finish_first(0, m, tables, moves, filtered, ahead, room, into, starts, pairs[0], sums[0])
+            finish_first(0, m, chain, filtered, ahead, room, Posteriors(into, starts, pairs[0], sums[0]))
             return float(log_prob[0])
         now = filtered[-1].copy()
-        seen = (tables, moves, logs, dens, tops, codes, messages, into)
-        return float(finish_second(m, n, now, *seen, pairs[1], sums[-1]))
+        return float(finish_second(m, n, now, chain, messages, Posteriors(into, starts, pairs[1], sums[-1])))
 
     total = sum(in_parallel(finish, range(2), lambda: None))
     if total == -np.inf:
@@ -100,38 +87,33 @@ def smoothed(given: Arrays, into: Ints, size: int, *, own: bool, counted: bool) 
     return EndSums(sums[0] if own else sums.sum(axis=0), starts, pairs.sum(axis=0), total)
 
 
-def best_path(start: Array, tables: Array, moves: Ints, logs: Array, codes: Ints) -> tuple[Ints, float]:
-    """Return a most probable path and its log probability; `start` and `tables` are logarithms."""
-    n, k = len(codes), len(start)
+def best_path(chain: SeenLogChain) -> tuple[Ints, float]:
+    """Return a most probable path of a lone sequence and its log probability."""
+    n, k = len(chain.codes), len(chain.start)
     m = n // 2
     paths = np.empty(n, dtype=np.int64)
     ways = either(f"{CHAIN}:best_ways", n * (10 * k + 3 * k * k))
     follow = either(f"{CHAIN}:follow_ways", 4 * n)
     rooms = [room_of(k), room_of(k)]
-    rooms[0][:k], rooms[1][:k] = start, 0.0
-    # where a half begins, its moves to the middle, their direction, tables in that direction, origins
+    rooms[0][:k], rooms[1][:k] = chain.start, 0.0
+    against = chain._replace(tables=np.ascontiguousarray(chain.tables.swapaxes(1, 2)))
+    # where a half begins, its moves to the middle, their direction, the chain in that direction, scores
     halves = [
-        (0, m, 1, tables, np.empty((m, k), dtype=np.int16)),
-        (
-            n - 1,
-            n - 1 - m,
-            -1,
-            np.ascontiguousarray(tables.swapaxes(1, 2)),
-            np.empty((n - 1 - m, k), dtype=np.int16),
-        ),
+        (0, m, 1, chain, np.empty((m, k))),
+        (n - 1, n - 1 - m, -1, against, np.empty((n - 1 - m, k))),
     ]
 
     def begin(half: int, _: None) -> float:
-        t, count, turn, own, back = halves[half]
-        return float(ways(t, count, turn, rooms[half], own, moves, logs, codes, back))
+        t, count, turn, own, scores = halves[half]
+        return float(ways(t, count, turn, own, rooms[half], scores))
 
     totals = in_parallel(begin, range(2), lambda: None)
-    met = rooms[0][:k] + rooms[1][:k] + logs[codes[m]]
+    met = rooms[0][:k] + rooms[1][:k] + chain.logs[chain.codes[m]]
     paths[m] = state = int(np.argmax(met))
 
     def finish(half: int, _: None) -> None:
-        count, turn, back = (halves[half][i] for i in (1, 2, 4))
-        follow(m, count, turn, state, back, paths)
+        count, turn, own, scores = halves[half][1:]
+        follow(m, count, turn, state, own, scores, paths)
 
     in_parallel(finish, range(2), lambda: None)
     return paths, float(sum(totals) + met[state])

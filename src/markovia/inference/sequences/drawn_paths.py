@@ -1,4 +1,4 @@
-"""What results over time share: the picture of a state's path, and of a forecast."""
+"""What results over time share: the picture of a state's path."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -24,22 +24,3 @@ class DrawnPath(InNotebooks):
     ) -> Any:
         """Draw the numbers of the state over time with their bands; see `markovia.plotting.plot_state_path`."""
         return ports.call("plot-state-path", self, parts, sequence=sequence, level=level, ax=ax, title=title)
-
-
-class DrawnForecast(InNotebooks):
-    """What comes after a sequence, with `plot`."""
-
-    def plot(
-        self,
-        observed: Any = None,
-        parts: Sequence[int | str] | None = None,
-        *,
-        sequence: int = 0,
-        last: int | None = None,
-        ax: "Axes | None" = None,
-        title: str | None = None,
-    ) -> Any:
-        """Draw the forecast with its intervals after what was observed; see `markovia.plotting.plot_forecast`."""
-        return ports.call(
-            "plot-forecast", self, observed, parts, sequence=sequence, last=last, ax=ax, title=title
-        )

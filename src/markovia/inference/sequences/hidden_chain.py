@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.sequences.both_ends import LONG, Arrays, best_path, no_smoothing, room_of, smoothed
+from markovia.inference.sequences.both_ends import LONG, best_path, no_smoothing, room_of, smoothed
 from markovia.kernels.plain_code import either
+from markovia.kernels.sequences.chain_records import Posteriors, SeenChain, SeenLogChain
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.threads import in_parallel
@@ -185,6 +186,18 @@ class HiddenChain:
             found.log_probs[one.sequence], found.stuck[one.sequence] = one.log_prob, one.stuck
         return found
 
+    def log_probs(self, seen: Observed) -> Array:
+        """Return log p of each sequence; minus infinity for an impossible one."""
+        found, k = np.full(len(seen.offsets) - 1, np.nan), len(self.start)
+        if not self._all_in_logs:
+            chain = self._sums(seen)
+            self._share(
+                "log_likelihoods", seen, lambda i, room: (chain, room, found), make_room=lambda: room_of(k)
+            )
+        if np.isnan(found).any():  # numbers near the smallest ones
+            found = np.where(np.isnan(found), self.filter(seen).log_probs, found)
+        return found
+
     def _rescaled(self, seen: Observed) -> FilteredChain:
         """Return what rescaled sums find; sequences they leave to logarithms are stuck at `IN_LOGS`."""
         n, k, count = len(seen.codes), len(self.start), len(seen.offsets) - 1
@@ -233,7 +246,7 @@ class HiddenChain:
 
     def _backward(self, seen: Observed, into: Ints, size: int, *, own: bool, counted: bool) -> Expected:
         if self._alone(seen) and not self._all_in_logs:
-            both = smoothed(Arrays(*self._sums(seen)[1:]), into, size, own=own, counted=counted)
+            both = smoothed(self._sums(seen), into, size, own=own, counted=counted)
             if both is not None:
                 fine = np.array([-1])
                 pairs = both.pairs * self.tables if counted else both.pairs
@@ -246,11 +259,11 @@ class HiddenChain:
         pairs = np.zeros((1 if apart else parts, m if counted else 0, k, k))
         log_probs, stuck = np.empty(count), np.empty(count, dtype=np.int64)
 
-        longest = int(np.diff(seen.offsets).max())
+        longest, chain = int(np.diff(seen.offsets).max()), self._sums(seen)
 
         def arguments(i: int, rooms: Any) -> tuple[Any, ...]:
-            added = (into, starts[i], pairs[0 if apart else i], sums[0 if own else i])
-            return (*self._sums(seen), *rooms, *added, log_probs, stuck)
+            added = Posteriors(into, starts[i], pairs[0 if apart else i], sums[0 if own else i])
+            return (chain, *rooms, added, log_probs, stuck)
 
         def make_rooms() -> tuple[Array, Array, Array]:
             return np.empty((longest, k)), np.empty((longest, k)), room_of(k)
@@ -278,10 +291,10 @@ class HiddenChain:
 
     def _forward(self, seen: Observed, found: FilteredChain) -> None:
         k = len(self.start)
-        fixed, nothing = (*self._sums(seen), found.now, found.ahead), no_smoothing(k)
+        fixed, nothing = (self._sums(seen), found.now, found.ahead), no_smoothing(k)
 
         def arguments(i: int, room: Any) -> tuple[Any, ...]:
-            return (*fixed, room, *nothing, found.log_probs, found.stuck)
+            return (*fixed, room, nothing, found.log_probs, found.stuck)
 
         self._share("forward_backward", seen, arguments, make_room=lambda: room_of(k))
 
@@ -329,20 +342,17 @@ class HiddenChain:
     def best(self, seen: Observed) -> tuple[Ints, Array]:
         """Return a most probable path of each sequence, all in one array, and log p(path, seen)."""
         if self._alone(seen):
-            path, log_prob = best_path(*self._logs(seen)[1:])
+            path, log_prob = best_path(self._logs(seen))
             return path, np.array([log_prob])
         paths = np.empty(len(seen.codes), dtype=np.int64)
         log_probs = np.empty(len(seen.offsets) - 1)
-        k, longest = len(self.start), int(np.diff(seen.offsets).max())
+        k, longest, chain = len(self.start), int(np.diff(seen.offsets).max()), self._logs(seen)
 
         def make_rooms() -> tuple[Array, Any]:
-            return room_of(k), np.empty((longest, k), dtype=np.int16)
+            return room_of(k), np.empty((longest, k))
 
         self._share(
-            "best_paths",
-            seen,
-            lambda i, rooms: (*self._logs(seen), *rooms, paths, log_probs),
-            make_room=make_rooms,
+            "best_paths", seen, lambda i, rooms: (chain, *rooms, paths, log_probs), make_room=make_rooms
         )
         return paths, log_probs
 
@@ -350,7 +360,8 @@ class HiddenChain:
         """Return the n most probable paths, (n, steps), and log p(path, seen), (sequences, n); minus infinity for none."""
         paths = np.zeros((n, len(seen.codes)), dtype=np.int64)
         log_probs = np.empty((len(seen.offsets) - 1, n))
-        self._share("ranked_paths", seen, lambda i, _: (*self._logs(seen), paths, log_probs), n)
+        fixed = (self._logs(seen), paths, log_probs)
+        self._share("ranked_paths", seen, lambda i, _: fixed, n)
         return paths, log_probs
 
     def draw(self, seen: Observed, n: int, seed: Seed = None) -> Ints:
@@ -366,7 +377,7 @@ class HiddenChain:
         rng = generator(seed)
         seeds = rng.integers(0, 2**64, size=(len(seen.offsets) - 1, 4), dtype=np.uint64)
         paths = np.empty((n, len(seen.codes)), dtype=np.int64)
-        fixed = (seen.offsets, self.tables, self.moves, found.now, seeds, paths)
+        fixed = (self._sums(seen), found.now, seeds, paths)
         self._share("draw_paths", seen, lambda i, _: fixed, n)
         for one in others:
             below = np.cumsum(one.smoothed[0])
@@ -379,11 +390,14 @@ class HiddenChain:
     def _alone(self, seen: Observed) -> bool:
         return len(seen.offsets) == 2 and len(seen.codes) * len(self.start) ** 2 >= LONG
 
-    def _sums(self, seen: Observed) -> tuple[Any, ...]:
-        return (seen.offsets, self.start, self.tables, self.moves, seen.logs, *seen.scaled, seen.codes)
+    def _sums(self, seen: Observed) -> SeenChain:
+        return SeenChain(
+            seen.offsets, self.start, self.tables, _turned(self.tables), self.moves, seen.logs, *seen.scaled, seen.codes
+        )  # fmt: skip
 
-    def _logs(self, seen: Observed) -> tuple[Any, ...]:
-        return (seen.offsets, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes)
+    def _logs(self, seen: Observed) -> SeenLogChain:
+        tables = _turned(self._log_tables)
+        return SeenLogChain(seen.offsets, self._log_start, tables, self.moves, seen.logs, seen.codes)
 
     def _parts(self, seen: Observed) -> list[tuple[int, int]]:
         return parts_of(seen.offsets, len(self.start) ** 2)
@@ -410,6 +424,10 @@ def parts_of(offsets: Ints, cost: int) -> list[tuple[int, int]]:
     ends = np.searchsorted(offsets, np.linspace(0, offsets[-1], PARTS + 1)[1:-1])
     bounds = [0, *np.unique(ends[(ends > 0) & (ends < count)]).tolist(), count]
     return list(pairwise(bounds))
+
+
+def _turned(tables: Array) -> Array:
+    return np.ascontiguousarray(tables.swapaxes(1, 2))
 
 
 def _cuts(n: int, parts: int) -> list[tuple[int, int]]:

@@ -58,12 +58,16 @@ class HiddenSegments:
         """Return the distribution of each state given what was seen up to it; what was seen before it alone is not kept."""
         scores = seen.logs[seen.codes]
         now, sums = self._filtering.filter(scores, seen.offsets)
-        log_probs = self.segments.log_probs(scores, seen.offsets)
+        log_probs = self.log_probs(seen)
         stuck = np.full(len(log_probs), -1, dtype=np.int64)
         for s in np.flatnonzero(log_probs == -np.inf):
             here = sums[seen.offsets[s] : seen.offsets[s + 1]] == -np.inf
             stuck[s] = seen.offsets[s] + int(np.argmax(here)) if here.any() else seen.offsets[s + 1] - 1
         return FilteredChain(now, np.empty((0, now.shape[1])), log_probs, stuck)
+
+    def log_probs(self, seen: Observed) -> Array:
+        """Return log p of each sequence; minus infinity for an impossible one."""
+        return self.segments.log_probs(seen.logs[seen.codes], seen.offsets)
 
     def smooth(self, seen: Observed) -> ExpectedSegments:
         """Return the distribution of each state given all that was seen, in `sums (steps, states)`."""

@@ -20,6 +20,7 @@ from markovia.inference.sequences.kalman_results import Filtered
 from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.kernels.plain_code import either
+from markovia.kernels.sequences.kalman_records import KalmanSteps
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.threads import in_parallel
 
@@ -103,37 +104,32 @@ def information_filter(
         ) from None
     count = len(offsets) - 1
     L, h = np.repeat(start[None], count, axis=0), np.tile(start @ space.initial_mean, (count, 1))
-    made = (
-        *(np.empty((rows, n, n)), np.empty((rows, n)), np.empty((rows, n, n)), np.empty((rows, n))),
-        np.empty(rows),
-    )
-    lower, z, seen, G = (
-        np.empty((rows, p, p)),
-        np.empty((rows, p, n)),
-        ~np.isnan(y),
-        root(space.transition_cov),
-    )
+    made = tuple((np.empty((rows, n, n)), np.empty((rows, n))) for _ in range(2))
+    constant, lower, z = np.empty(rows), np.empty((rows, p, p)), np.empty((rows, p, n))
+    seen = ~np.isnan(y)
+    roots = root(space.transition_cov)
+    steps = KalmanSteps(back, roots, space.observation, space.observation_cov, seen, offsets, offsets[:-1])
     run = either("markovia.kernels.sequences.information:information", 3 * rows * n * n * (n + p))
     wrong = in_parallel(
         lambda task, _: run(
-            back, G, space.observation, space.observation_cov, y - d, c, seen, offsets, *task, L, h, *made, lower, z,
-            np.empty((2, max(n, p), 2 * max(n, p))),
+            steps, y - d, c, *task, L, h, *made, constant, lower, z, np.empty((2, max(n, p), 2 * max(n, p)))
         ),
         sequence_ranges(offsets),
         lambda: None,
-    )  # fmt: skip
+    )
     if max(wrong) >= 0:
         raise InvalidArgument(
             f"{at(min(r for r in wrong if r >= 0))} has an observation without noise, whose precision is infinite; give "
             'observation_cov= some noise there, or take form="square-root"'
         )
-    before, after = _moments(made[0], made[1]), _moments(made[2], made[3])
+    before, after = _moments(*made[0]), _moments(*made[1])
     gaps = None
     if before[2].any():
         gaps = (np.asarray(before[2].any(axis=(1, 2)), dtype=np.int64), before[2], after[2])
     found = FilteredInformation(
         space=space, y=y, offset=d, offsets=offsets, before=before[0], after=after[0], slot=np.arange(rows),
-        cov_before=before[1], cov_after=after[1], vague=gaps, log_prob=np.zeros(count), single=single, parts=made[:4],
+        cov_before=before[1], cov_after=after[1], vague=gaps, log_prob=np.zeros(count), single=single,
+        parts=made[0] + made[1],
     )  # fmt: skip
     each = _log_probs(found, seen)
     m, S = space.initial_mean[known], start[np.ix_(known, known)]
@@ -146,8 +142,8 @@ def information_filter(
                 found.log_prob[q] = np.nan
                 continue
             moves = size[0] * (told - a) if len(size) == 1 else size[: told - a].sum()
-            each[told] = first + made[4][told] - moves
-            each[told] += 0.5 * (made[3][told] @ after[0][told] - np.linalg.slogdet(made[2][told])[1])
+            each[told] = first + constant[told] - moves
+            each[told] += 0.5 * (made[1][1][told] @ after[0][told] - np.linalg.slogdet(made[1][0][told])[1])
         found.log_prob[q] = each[told:b].sum()
     return found
 

@@ -17,6 +17,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.sequences.kalman_results import Filtered, Smoothed, of_rows
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.kernels.plain_code import either
+from markovia.kernels.sequences.kalman_records import DiffuseParts, KalmanGains, KalmanSteps
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
@@ -74,52 +75,36 @@ class KalmanFilter:
         rows, (n, p) = len(y), (space.n_states, space.n_observed)
         self.space, self.y, self.offsets, self.at, self.form = space, y, offsets, at, form
         self.single, self.times = single, times
-        self.seen = ~np.isnan(y)
         self.c = offsets_by_row(space.transition_offset, transition_push, offsets)
         self.d = offsets_by_row(space.observation_offset, observation_push, offsets)
-        self.slot, self.begin = np.empty(rows, dtype=np.int64), offsets[:-1].copy()
+        self.steps = steps = KalmanSteps(
+            space.transition, space.transition_cov, space.observation, space.observation_cov, ~np.isnan(y), offsets,
+            offsets[:-1].copy(),
+        )  # fmt: skip
         # memory that no step comes to need is never touched
-        self.cov_before, self.cov_after = np.empty((rows, n, n)), np.empty((rows, n, n))
-        self.z, self.gain, self.weight = np.empty((rows, p, n)), np.empty((rows, p, n)), np.empty((rows, p))
-        self.lower, self.logs = np.empty((rows, p, p)), np.empty(rows)
-        gains = (
-            self.slot,
-            self.cov_before,
-            self.cov_after,
-            self.z,
-            self.gain,
-            self.weight,
-            self.lower,
-            self.logs,
-        )
-        s = space
-        P = np.repeat(s.initial_cov[None], len(offsets) - 1, axis=0)
-        steps = (s.observation, s.observation_cov, self.seen, offsets, self.begin)
+        self.gains = gains = KalmanGains(
+            np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n)), np.empty((rows, p, n)),
+            np.empty((rows, p, n)), np.empty((rows, p)), np.empty((rows, p, p)), np.empty(rows),
+        )  # fmt: skip
+        self.vague: DiffuseParts | None = None
+        P = np.repeat(space.initial_cov[None], len(offsets) - 1, axis=0)
         wrong = [-1]
-        self.diffuse = bool(s.diffuse.any())
-        if self.diffuse:
-            self.vague = np.zeros(rows, dtype=np.int64)
-            self.vague_before, self.vague_after = np.empty((rows, n, n)), np.empty((rows, n, n))
-            self.variance, self.vague_variance = np.empty((rows, p)), np.empty((rows, p))
-            self.vague_gain = np.empty((rows, p, n))
-            unknown = np.eye(n)[:, s.diffuse]
+        if space.diffuse.any():
+            self.vague = vague = DiffuseParts(
+                np.zeros(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n)), np.empty((rows, p)),
+                np.empty((rows, p)), np.empty((rows, p, n)),
+            )  # fmt: skip
+            unknown = np.eye(n)[:, space.diffuse]
             A, slack = np.repeat(unknown[None], len(P), axis=0), np.empty((len(P), n))
             start = self._kernel("diffuse_covariances", 2 * n * n * (n + p))
-            wrong = self._each(
-                lambda a, b: start(
-                    s.transition, s.transition_cov, *steps, a, b, P, A, slack, *gains, self.vague,
-                    self.vague_before, self.vague_after, self.variance, self.vague_variance, self.vague_gain,
-                    self._room(),
-                )
-            )  # fmt: skip
+            wrong = self._each(lambda a, b: start(steps, gains, vague, a, b, P, A, slack, self._room()))
         if max(wrong) < 0 and form == "square-root":
-            S, G, run = root(P), root(s.transition_cov), self._kernel("root_covariances", n * n * (3 * n + p))
-            wrong = self._each(lambda a, b: run(s.transition, G, *steps, a, b, P, S, *gains, self._room()))
+            S, run = root(P), self._kernel("root_covariances", n * n * (3 * n + p))
+            rooted = steps._replace(Q=root(space.transition_cov))
+            wrong = self._each(lambda a, b: run(rooted, gains, a, b, P, S, self._room()))
         elif max(wrong) < 0:
             run = self._kernel("covariances", n * n * (n + p))
-            wrong = self._each(
-                lambda a, b: run(s.transition, s.transition_cov, *steps, a, b, P, *gains, self._room())
-            )
+            wrong = self._each(lambda a, b: run(steps, gains, a, b, P, self._room()))
         if max(wrong) >= 0:
             row = min(r for r in wrong if r >= 0)
             raise InvalidArgument(
@@ -146,41 +131,33 @@ class KalmanFilter:
         before, after, innovation = np.empty((rows, n)), np.empty((rows, n)), np.empty(y.shape)
         log_prob = np.empty(len(self.offsets) - 1)
         run = self._kernel("filter_means", n * (n + 2 * y.shape[1]))
+        means = (before, after, innovation)
         self._each(
             lambda a, b: run(
-                self.space.transition, c, d, start, y, self.seen, self.offsets, a, b, self.slot, self.z, self.gain,
-                self.weight, self.lower, self.logs, before, after, innovation, log_prob, np.empty((1, y.shape[1])),
+                self.steps, self.gains, (c, d), start, y, a, b, means, log_prob, np.empty((1, y.shape[1]))
             )
-        )  # fmt: skip
+        )
         return before, after, innovation, log_prob
 
     def smooth_means(self, before: Array, innovation: Array) -> Array:
         """Return the means of the states given their whole sequences."""
         n = self.space.n_states
-        if self.diffuse:
+        vague = self.vague
+        if vague is not None:
             for end in self.offsets[1:] - 1:
-                if self.vague[self.slot[end]] and self.vague_after[self.slot[end]].any():
+                at = self.gains.slot[end]
+                if vague.rank[at] and vague.after[at].any():
                     raise InvalidArgument(
                         f"the observations up to {self.at(int(end))} do not tell all states that start diffuse; give "
                         "those an initial_cov="
                     )
-        out, r = np.empty_like(before), np.zeros((len(self.begin), n))
-        steps = (self.space.transition, self.seen, self.offsets, self.begin)
-        gains = (self.slot, self.z, self.gain, self.weight)
+        steps, gains, means = self.steps, self.gains, (before, innovation)
+        out, r = np.empty_like(before), np.zeros((len(steps.begin), n))
         run = self._kernel("smooth_means", n * (2 * n + 2 * self.y.shape[1]))
-        self._each(
-            lambda a, b: run(
-                *steps, a, b, *gains, before, self.cov_before, innovation, r, out, np.empty((1, n))
-            )
-        )
-        if self.diffuse:
+        self._each(lambda a, b: run(steps, gains, a, b, means, r, out, np.empty((1, n))))
+        if vague is not None:
             start, u = self._kernel("diffuse_means", n * (3 * n + 4 * self.y.shape[1])), np.zeros_like(r)
-            self._each(
-                lambda a, b: start(
-                    *steps, a, b, *gains, self.variance, self.vague_variance, self.vague_gain, before, self.cov_before,
-                    self.vague_before, innovation, r, u, out, np.empty((1, n)),
-                )
-            )  # fmt: skip
+            self._each(lambda a, b: start(steps, gains, vague, a, b, means, r, u, out, np.empty((1, n))))
         return out
 
     @cached_property
@@ -196,11 +173,20 @@ class KalmanFilter:
     def filtered(self) -> Filtered:
         """The states given what was observed up to each step."""
         before, after, _, log_prob = self._means
-        vague = (self.vague, self.vague_before, self.vague_after) if self.diffuse else None
+        vague = self.vague[:3] if self.vague is not None else None
+        covariances = self.gains[:3]
         return Filtered(
-            self.space, self.y, self.d, self.offsets, before, after, self.slot, self.cov_before, self.cov_after, vague,
-            log_prob, self.single,
-        )  # fmt: skip
+            self.space,
+            self.y,
+            self.d,
+            self.offsets,
+            before,
+            after,
+            *covariances,
+            vague,
+            log_prob,
+            self.single,
+        )
 
     @cached_property
     def smoothed(self) -> Smoothed:
@@ -208,39 +194,31 @@ class KalmanFilter:
         rows, n = len(self.y), self.space.n_states
         means = self.smooth_means(self._means[0], self._means[2])
         place, cov, entering = np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n))
-        each = 3 if self.diffuse else 1
-        N = np.zeros((each * len(self.begin), n, n))
-        back = np.ascontiguousarray(self.space.transition.swapaxes(1, 2))
-        steps, gains = (
-            (back, self.seen, self.offsets, self.begin),
-            (self.slot, self.z, self.gain, self.weight),
-        )
+        gains, vague = self.gains, self.vague
+        each = 1 if vague is None else 3
+        N = np.zeros((each * len(self.steps.begin), n, n))
+        turned = self.steps._replace(T=np.ascontiguousarray(self.space.transition.swapaxes(1, 2)))
         run = self._kernel("smooth_covariances", n * n * (4 * n + self.y.shape[1]))
-        self._each(
-            lambda a, b: run(
-                *steps, a, b, *gains, self.cov_before, N, each, place, cov, entering, self._room()
-            )
-        )
-        if self.diffuse:
-            vague_entering = np.empty_like(self.vague_before)
+        self._each(lambda a, b: run(turned, gains, a, b, N, each, place, cov, entering, self._room()))
+        if vague is not None:
+            vague_entering = np.empty_like(vague.before)
             start = self._kernel("diffuse_smooth_covariances", n * n * (12 * n + 6 * self.y.shape[1]))
             self._each(
                 lambda a, b: start(
-                    *steps, a, b, *gains, self.variance, self.vague_variance, self.vague_gain, self.cov_before,
-                    self.vague_before, N, place, cov, entering, vague_entering, self._room(),
+                    turned, gains, vague, a, b, N, place, cov, entering, vague_entering, self._room()
                 )
-            )  # fmt: skip
+            )
 
         def lagged() -> Array:
             """Return the covariances of next states with these: T V - Q N T P, P after the step."""
             used = np.flatnonzero(np.bincount(place))
-            s = self.slot[used]
+            s = gains.slot[used]
             t = used - self.offsets[np.searchsorted(self.offsets, used, side="right") - 1]
             T, Q = (m if len(m) == 1 else m[t] for m in (self.space.transition, self.space.transition_cov))
-            part = entering[used] @ T @ self.cov_after[s]
-            if self.diffuse:
-                some = np.flatnonzero(self.vague[s] > 0)
-                moved = (T if len(T) == 1 else T[some]) @ self.vague_after[s[some]]
+            part = entering[used] @ T @ gains.after[s]
+            if vague is not None:
+                some = np.flatnonzero(vague.rank[s] > 0)
+                moved = (T if len(T) == 1 else T[some]) @ vague.after[s[some]]
                 part[some] += vague_entering[used[some]] @ moved
             found = np.empty((rows, n, n))
             found[used] = T @ cov[used] - Q @ part

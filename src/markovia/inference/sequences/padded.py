@@ -1,5 +1,6 @@
 """Sequences of different lengths as one array for compiled scans, and results with one array a sequence."""
 
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -75,3 +76,17 @@ class PerSequence(list[Any]):
 
 def _made(arrays: list[Any], single: bool) -> PerSequence:
     return PerSequence(arrays, single=single)
+
+
+def columns_by_number(values: Any, name: str = "") -> dict[str, Array]:
+    """Return the columns of an array (steps, numbers) or of a mapping of such, by name."""
+    if isinstance(values, Mapping):
+        parts = [columns_by_number(v, str(k)) for k, v in values.items()]
+        return {k: v for part in parts for k, v in part.items()}
+    rows = np.asarray(values, dtype=np.float64)
+    if rows.ndim == 1:
+        return {name or "number 0": rows}
+    flat = rows.reshape(len(rows), -1)
+    if flat.shape[1] == 1 and name:
+        return {name: flat[:, 0]}
+    return {f"{name or 'number '}{f'[{k}]' if name else k}": flat[:, k] for k in range(flat.shape[1])}

@@ -16,6 +16,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.hidden_chain import parts_of
 from markovia.kernels.plain_code import either
+from markovia.kernels.sequences.segment_records import SegmentCounts, SegmentSweep, SegmentTables
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.threads import in_parallel
@@ -42,13 +43,6 @@ class Segmentation(NamedTuple):
 
     labels: Ints
     opens: Flags
-    log_probs: Array
-
-
-class _Forward(NamedTuple):
-    begins: Array
-    ends: Array
-    tops: Array
     log_probs: Array
 
 
@@ -103,7 +97,7 @@ class SegmentChain:
         scores, offsets, tops = _read(scores, offsets)
         now = self._forward(scores, offsets)
         running = np.empty_like(now.ends)
-        fixed = (offsets, self.last, scores, now.begins, now.tops, running)
+        fixed = (self._tables(offsets, scores), now, running)
         self._share("running_segments", offsets, lambda i: fixed)
         sums = np.logaddexp.reduce(running, axis=1, keepdims=True)
         off = now.tops + tops
@@ -122,9 +116,9 @@ class SegmentChain:
         counts, last = np.zeros((parts, k, longest)), np.zeros((parts, k, longest))
 
         def arguments(i: int) -> tuple[Any, ...]:
-            tables = (offsets, self.moves, self.lengths, self.last, scores)
             rooms = (np.empty((most, k)), np.empty((most, k)), self._terms())
-            return (*tables, *now, steps, starts[i], moves[i], counts[i], last[i], *rooms)
+            expected = SegmentCounts(steps, starts[i], moves[i], counts[i], last[i])
+            return (self._tables(offsets, scores), now, expected, *rooms)
 
         self._share("backward_segments", offsets, arguments, 2)
         log_probs = now.log_probs + _totals(tops, offsets)
@@ -140,7 +134,8 @@ class SegmentChain:
 
         def arguments(i: int) -> tuple[Any, ...]:
             rooms = [np.empty(size, dtype=kind) for kind in (float, float, np.int64, np.int64)]
-            return (*self._tables(offsets), scores, *rooms, np.empty(size[0]), labels, opens, log_probs)
+            room = (*rooms, np.empty(size[0]))
+            return (self._tables(offsets, scores), room, labels, opens, log_probs)
 
         self._share("best_segments", offsets, arguments)
         return Segmentation(labels, opens.astype(bool), log_probs + _totals(tops, offsets))
@@ -157,9 +152,9 @@ class SegmentChain:
         log_probs = np.empty((len(offsets) - 1, n))
 
         def arguments(i: int) -> tuple[Any, ...]:
-            ways = [np.empty((most, k, n), dtype=kind) for kind in (float, float, np.int64, np.int64)]
+            ways = tuple(np.empty((most, k, n), dtype=kind) for kind in (float, float, np.int64, np.int64))
             merge = (np.empty(longest), np.empty(max(k, longest), dtype=np.int64))
-            return (*self._tables(offsets), scores, *ways, *merge, labels, opens, log_probs)
+            return (self._tables(offsets, scores), ways, *merge, labels, opens, log_probs)
 
         self._share("ranked_segments", offsets, arguments, n)
         return Segmentation(labels, opens.astype(bool), log_probs + _totals(tops, offsets)[:, None])
@@ -172,25 +167,23 @@ class SegmentChain:
             raise InvalidArgument(f"sequence {int(np.argmin(now.log_probs))} has no segmentation")
         seeds = generator(seed).integers(0, 2**64, size=(len(offsets) - 1, 4), dtype=np.uint64)
         labels, opens = (np.zeros((n, len(scores)), dtype=np.int64) for _ in range(2))
-        tables = (offsets, self.moves, self.lengths, self.last, scores)
-        found = (*tables, now.begins, now.ends, now.tops, seeds, labels, opens)
+        found = (self._tables(offsets, scores), now, seeds, labels, opens)
         self._share("draw_segments", offsets, lambda i: found, n)
         return Segmentation(labels, opens.astype(bool), np.zeros(0))
 
-    def _forward(self, scores: Array, offsets: Ints) -> _Forward:
-        found = _Forward(
+    def _forward(self, scores: Array, offsets: Ints) -> SegmentSweep:
+        found = SegmentSweep(
             np.empty_like(scores), np.empty_like(scores), np.empty(len(scores)), np.empty(len(offsets) - 1)
         )
-        self._share(
-            "forward_segments", offsets, lambda i: (*self._tables(offsets), scores, *found, self._terms())
-        )
+        tables = self._tables(offsets, scores)
+        self._share("forward_segments", offsets, lambda i: (tables, found, self._terms()))
         return found
 
     def _terms(self) -> Array:
         return np.empty(max(self.lengths.shape))
 
-    def _tables(self, offsets: Ints) -> tuple[Any, ...]:
-        return offsets, self.start, self.moves, self.lengths, self.last
+    def _tables(self, offsets: Ints, scores: Array) -> SegmentTables:
+        return SegmentTables(offsets, self.start, self.moves, self.lengths, self.last, scores)
 
     def _cost(self) -> int:
         k, longest = self.lengths.shape

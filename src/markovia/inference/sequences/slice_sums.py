@@ -45,7 +45,7 @@ class TableElimination:
 
     Examples
     --------
-    >>> line = Elimination([("a",), ("a", "b")], {"a": 2, "b": 2}, ("b",))
+    >>> line = TableElimination([("a",), ("a", "b")], {"a": 2, "b": 2}, ("b",))
     >>> tables = [np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])]
     >>> line.sums(tables).round(2).tolist(), line.maxima(tables).round(2).tolist()
     ([0.62, 0.38], [0.54, 0.32])
@@ -112,7 +112,7 @@ class TableElimination:
 
         Examples
         --------
-        >>> line = Elimination([("a",), ("a", "b")], {"a": 2, "b": 2})
+        >>> line = TableElimination([("a",), ("a", "b")], {"a": 2, "b": 2})
         >>> total, (a, b) = line.marginals([np.array([0.6, 0.4]), np.array([[0.9, 0.1], [0.2, 0.8]])], [("a",), ("b",)])
         >>> total.round(2).tolist(), a.round(2).tolist(), b.round(2).tolist()
         (1.0, [0.6, 0.4], [0.62, 0.38])

@@ -6,6 +6,7 @@ interface, past and future are independent, so beliefs about it are all that has
 Reference: Murphy (2002), Dynamic Bayesian Networks, chapter 3.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +19,30 @@ from markovia.runtime.array_types import Array, Ints
 
 Place = tuple[str, int]
 """A variable and how many steps back."""
+_LAGGED = re.compile(r"(.+)@-(\d+)")
+
+
+def split_name(name: str) -> tuple[str, int]:
+    """Return a variable's own name and how many steps back it lies.
+
+    Examples
+    --------
+    >>> split_name("rain@-2"), split_name("rain")
+    (('rain', 2), ('rain', 0))
+    """
+    found = _LAGGED.fullmatch(name)
+    return (found[1], int(found[2])) if found and int(found[2]) else (name, 0)
+
+
+def lagged(name: str, lag: int) -> str:
+    """Return the name of a variable some steps back.
+
+    Examples
+    --------
+    >>> lagged("rain", 1), lagged("rain", 0)
+    ('rain@-1', 'rain')
+    """
+    return f"{name}@-{lag}" if lag else name
 
 
 @dataclass(frozen=True)
@@ -48,6 +73,8 @@ class SliceEvidence:
         For each density and kind of step, tables for the steps of that kind in order, (steps, *states).
     logs
         What is to be added to the log probability of each step.
+    numbers
+        For quantities: one number a step, NaN for hidden ones.
     """
 
     offsets: Ints
@@ -55,6 +82,12 @@ class SliceEvidence:
     codes: Mapping[str, Ints] = field(default_factory=dict)
     densities: Mapping[tuple[str, int], Array] = field(default_factory=dict)
     logs: Array | None = None
+    numbers: Mapping[str, Array] = field(default_factory=dict)
+
+    def columns(self, names: Sequence[str]) -> Array:
+        """Return the numbers of some quantities side by side, (steps, quantities); those without any are hidden."""
+        hidden = np.full(int(self.offsets[-1]), np.nan)
+        return np.column_stack([self.numbers.get(n, hidden) for n in names])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
+from markovia.runtime.checks import numbers
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,7 @@ def state_space(
 
 
 def _numbers(name: str, value: Any) -> Array:
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{name}= is an array of numbers, not {value!r}") from None
+    return numbers(value, f"{name}= is an array of numbers")
 
 
 def _finite(name: str, found: Array) -> Array:

@@ -20,6 +20,7 @@ from markovia.errors import InvalidArgument, InvalidTable, TooLarge
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Flags, Ints
+from markovia.runtime.checks import numbers
 from markovia.runtime.seeds import Seed, generator
 
 TOLERANCE = 1e-9
@@ -46,10 +47,7 @@ class FiniteChain:
     """
 
     def __init__(self, transition: ArrayLike, states: Iterable[Hashable] | None = None) -> None:
-        try:
-            table = np.array(transition, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidTable("a transition table is a square array of numbers") from None
+        table = numbers(transition, "a transition table is a square array of numbers", InvalidTable)
         if table.ndim != 2 or table.shape[0] != table.shape[1] or not len(table):
             raise InvalidTable(f"a transition table is square, one row a state, not of shape {table.shape}")
         names = list(range(len(table))) if states is None else list(states)

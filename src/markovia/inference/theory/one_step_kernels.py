@@ -19,7 +19,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.theory.black_box_vi import black_box_vi
 from markovia.inference.theory.integrators import Gradient, LogDensity, gradient_of, leapfrog, total_energy
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_count, check_number
+from markovia.runtime.checks import NumberRange, check, check_count, check_number
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks, html_text
 
@@ -253,8 +253,7 @@ def variational_mcmc(
     True
     """
     rng = generator(seed)
-    if not 0.0 <= local <= 1.0:
-        raise InvalidArgument(f"local= is a share between 0 and 1, not {local!r}")
+    check("local", local, NumberRange(0.0, 1.0, said="a share between 0 and 1"))
     fit = black_box_vi(log_density, start, steps=steps, gradient="reparameterised", seed=rng)
 
     def log_q(x: Any) -> float:

@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from markovia.errors import Unanswered
 from markovia.factors.tables.conditional import Conditional
+from markovia.inference.engine import Engine, get_engine
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.problem import Problem
 from markovia.inference.result import Record
@@ -82,6 +84,17 @@ class LogBounds(InNotebooks):
         how = "exact" if self.exact else f"gap {self.gap:.3g}, estimate {self.estimate:.8g}"
         by = " and ".join(dict.fromkeys(e for e in (self.lower_engine, self.upper_engine) if e))
         return f"LogBounds({self}; {how}{f'; {by}' if by else ''})"
+
+
+def exact_bounds(log_z: float, engine: Engine, record: Record, seconds: float) -> LogBounds:
+    """Return an exact mass as its own bounds; of an estimate none are known on both sides."""
+    who = record.engine or engine.name
+    if not (get_engine(who).exact if record.exact is None else record.exact):
+        raise Unanswered(
+            f"engine {who!r} estimates the log partition function without bounds on both sides; leave bounds out, or give "
+            "the model linear Gaussians, conjugate distributions or tables"
+        )
+    return LogBounds(log_z, log_z, log_z, True, who, who, who, seconds, record, record)
 
 
 def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> LogBounds:

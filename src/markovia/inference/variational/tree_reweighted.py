@@ -38,7 +38,7 @@ from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
 from markovia.inference.result import Course, LogMass, Record, Tables
-from markovia.optimise.limited_memory_bfgs import minimise_smooth
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
@@ -309,7 +309,7 @@ class Minimisation:
             return found, gradient[alive]
 
         with suppress(Late):
-            minimise_smooth(value, self.kept[alive], steps, tolerance)
+            minimise(value, self.kept[alive], convex=True, max_iter=steps, tol=tolerance, flat=0.0)
         self.lam = self.kept.copy()
 
     def improve_rho(self, step: float, settings: TreeReweighted) -> float:

@@ -37,7 +37,7 @@ from markovia.inference.weighted_draws.sequential_draws import SequentialSampler
 from markovia.inference.weighted_draws.weight_diagnostics import WeightDetails, WeightSums
 from markovia.inference.weighted_draws.weighted_engine import WeightedEngine
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, FromZero, Interval
+from markovia.runtime.checks import Count, FromZero, NumberRange
 
 ENTRIES_A_SECOND = 5e6
 NAMED = ("mini-bucket", "prior", "adaptive")
@@ -77,7 +77,9 @@ class ImportanceSampling(WeightedEngine):
 
     proposal: Any = "mini-bucket"
     normalised: bool = True
-    known_log_mass: Annotated[float | None, Interval(open="both", said="a finite number", none=True)] = None
+    known_log_mass: Annotated[float | None, NumberRange(open="both", said="a finite number", none=True)] = (
+        None
+    )
     table_entries: Count = 2**16
     rounds: FromZero = 10
     round_draws: Count = 4096

@@ -6,7 +6,7 @@ seed and the number of draws only, not on the number of threads. Chunks run on a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Record, Tables
+from markovia.inference.weighted_draws.resampling import Scheme, resample
 from markovia.inference.weighted_draws.sequential_draws import Codes, SequentialSampler
 from markovia.inference.weighted_draws.weight_diagnostics import (
     FEWEST_EFFECTIVE,
@@ -81,8 +82,6 @@ class WeightedEngine(Approximate):
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw configurations by resampling weighted ones (systematic); at least ten are made for each one kept."""
-        from markovia.inference.weighted_draws.resampling import resample
-
         sampler = self._sampler(problem, None)
         entropy = int(rng.integers(2**63))
         weighs = self._weighs(sampler)
@@ -102,7 +101,7 @@ class WeightedEngine(Approximate):
     def _pool_size(self, n: int) -> int:
         return max(10 * n, 1000)
 
-    def _scheme(self) -> Any:
+    def _scheme(self) -> Scheme:
         return "systematic"
 
     # -- inside ------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import numpy as np
 
 from markovia.errors import IncompleteModel, MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import JsonNode
+from markovia.runtime import ports
 from markovia.runtime.registry import resolve
 from markovia.runtime.source_text import brief
 
@@ -164,10 +165,8 @@ def _written(value: Any, where: str) -> Any:
     if name in PARTS and resolve(PARTS[name]) is type(value):
         held = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else vars(value)
         return {"object": name, "fields": {n: _written(v, f"{where}.{n}") for n, v in held.items()}}
-    from markovia.io.native.native_json import write_json
-
     try:
-        return {"model": write_json(value)}
+        return {"model": ports.call("dumps", value, "json")}
     except IncompleteModel:
         names = TEMPLATES.get(name, ())
         return {"template": name, "settings": {n: _written(getattr(value, n), f"{where}.{n}") for n in names}}
@@ -221,9 +220,7 @@ def _read(node: JsonNode) -> Any:
             tuple(_read(item) for item in node.get("sparse").items()), shape=tuple(value["shape"])
         )
     if "model" in value:
-        from markovia.io.native.native_json import read_json
-
-        return read_json(node.get("model").text())
+        return ports.call("loads", node.get("model").text(), "json")
     if "template" in value:
         from markovia.models.temporal.hmm import HMM
         from markovia.models.temporal.markov_chain import MarkovChain

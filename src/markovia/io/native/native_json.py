@@ -75,7 +75,7 @@ from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hmm import HMM
-from markovia.models.temporal.linear_state_space import LinearStateSpace
+from markovia.models.temporal.kalman_model import KalmanModel
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.source_text import brief, shown
 
@@ -91,7 +91,7 @@ Thing = (
     | GaussianMarkovNetwork
     | ChainCRF
     | HMM
-    | LinearStateSpace
+    | KalmanModel
     | MarkovChain
     | MEMM
     | SegmentCRF
@@ -177,7 +177,7 @@ def _dump(value: object) -> str:
 def _content(model: Thing) -> tuple[str, dict[str, Any]]:
     if isinstance(model, BayesianNetwork):
         return "bayesian-network", _network_content(model)
-    if isinstance(model, LinearStateSpace):
+    if isinstance(model, KalmanModel):
         return state_space_content(model)
     if isinstance(model, DynamicBayesianNetwork):
         parts: dict[str, Any] = {"initial": model.initial, "transition": model.transition}

@@ -15,6 +15,7 @@ from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import JsonNode
 from markovia.models.temporal.arima import ARIMA
 from markovia.models.temporal.dynamic_factor import DynamicFactor
+from markovia.models.temporal.kalman_model import KalmanModel
 from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.models.temporal.parametric_series import ParametricSeries
 from markovia.models.temporal.structural_series import StructuralSeries
@@ -34,7 +35,7 @@ _INPUTS = ("transition_input", "observation_input")
 _LEARNED = ("log_likelihood", "aic", "bic", "n_iter", "converged")
 
 
-def state_space_content(model: LinearStateSpace) -> tuple[str, dict[str, Any]]:
+def state_space_content(model: KalmanModel) -> tuple[str, dict[str, Any]]:
     """Return the kind and the content of a state-space model."""
     kind = next((k for k, cls in PRESETS.items() if type(model) is cls), None)
     if kind is None and type(model) is not LinearStateSpace:
@@ -48,7 +49,7 @@ def state_space_content(model: LinearStateSpace) -> tuple[str, dict[str, Any]]:
     if isinstance(model, ParametricSeries):
         settings = {name: value for name, value in model.get_params().items() if name != "params"}
         found = {"settings": settings, "parameters": model._known()}
-    else:
+    elif isinstance(model, LinearStateSpace):
         for name in _MATRICES:
             value = getattr(model.space, name)
             if name == "initial_cov":
@@ -61,7 +62,7 @@ def state_space_content(model: LinearStateSpace) -> tuple[str, dict[str, Any]]:
     return kind or "linear-state-space", {**found, **({"learned": learned} if learned else {})}
 
 
-def read_state_space(root: JsonNode) -> LinearStateSpace:
+def read_state_space(root: JsonNode) -> KalmanModel:
     """Read a state-space model; its values are also where learning goes on from."""
     preset = PRESETS.get(root.get("kind").text())
     settings: dict[str, Any] = {
@@ -72,7 +73,7 @@ def read_state_space(root: JsonNode) -> LinearStateSpace:
         if preset is not None:
             root.only(*_COMMON, "settings", "parameters", "learned")
             parameters = dict(root.get("parameters").need(dict, "the values of parameters"))
-            model: LinearStateSpace = preset(**settings, params=parameters)
+            model: KalmanModel = preset(**settings, params=parameters)
         else:
             root.only(*_COMMON, "settings", *_MATRICES, *_INPUTS, "learned")
             inputs = {name: _array(root.get(name), np.nan) for name in _INPUTS if name in root}
@@ -81,14 +82,14 @@ def read_state_space(root: JsonNode) -> LinearStateSpace:
         space = model.space
     except (MarkoviaError, TypeError, ValueError) as error:
         root.fail(f"expected the values of a state-space model; {brief(str(error))}")
-    if not isinstance(model, ParametricSeries):
+    if isinstance(model, LinearStateSpace) and preset is None:
         model._keep(space)
     if "learned" in root:
         _set_learned(model, root.get("learned"))
     return model
 
 
-def _set_learned(model: LinearStateSpace, learned: JsonNode) -> None:
+def _set_learned(model: KalmanModel, learned: JsonNode) -> None:
     learned.only("standard_errors", *_LEARNED)
     errors = {name: _array(node, np.nan) for name, node in learned.get("standard_errors").fields()}
     if isinstance(model, ParametricSeries):

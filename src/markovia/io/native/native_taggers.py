@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.text.tokens import FewWeights
+from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.io.native.json_paths import JsonNode
 from markovia.learning.conditional_fields.chain_objective import MOST_DENSE, ChainWeights
 from markovia.learning.conditional_fields.segment_objective import SegmentWeights
-from markovia.learning.conditional_fields.tokens import FewWeights
 from markovia.models.crf.chain_crf import ChainCRF
 from markovia.models.crf.memm import MEMM
 from markovia.models.crf.segment_crf import SegmentCRF
@@ -150,7 +151,7 @@ def _begin(root: JsonNode, cls: Any) -> tuple[Any, NDArray[Any], int]:
             features.fail("expected each feature once")
     made.classes_ = classes
     made.feature_names_ = names
-    made._vocabulary = None if names is None else {n: i for i, n in enumerate(names)}
+    made._vocabulary = None if names is None else Vocabulary.of(names)
     return made, classes, width
 
 

@@ -8,6 +8,7 @@ Cost: near linear in the size of the filled graph; a 1,000-vertex network takes 
 """
 
 from math import inf, log2
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ MIN_FILL, WEIGHTED_MIN_FILL, MIN_WEIGHT = 0, 1, 2
 """The first passes of a search; later ones are these with noise."""
 TIE = 1e-6
 """How far ties are broken at random: an order that comes from all sides makes a tree that runs in several threads."""
+HOME = "markovia.kernels.clique_trees.elimination:search_order"
+SMALL = 64
+"""Vertices up to which a pass takes milliseconds without compiled code."""
 NO_ROOM = -1.0
 """Instead of a total: the work arrays are too short."""
 
@@ -291,20 +295,33 @@ def find_order(
 
     Whole numbers of 64 bits all through; see `search_order` for the rest.
     """
+    from markovia.kernels.plain_code import either
+
     n = len(card)
     order = np.empty(n, np.int64)
     if n == 0:
         return order, 0.0, 0
     room = 15 * n + 64 + 24 * len(scope)
     numbers = np.empty(7 * n + 1)
-    while True:
-        work = np.empty(room, np.int64)
-        total, length = search_order(
-            scope_start, scope, card, stage, first, share, most, limit, order, work, numbers
-        )
-        if total != NO_ROOM:
+
+    def search(run: Any, most: float) -> tuple[float, int]:
+        size = room
+        while True:
+            given = (scope_start, scope, card, stage, first, share, most, limit, order)
+            total, length = run(*given, np.empty(size, np.int64), numbers)
+            if total != NO_ROOM:
+                return total, length
+            size *= 4
+
+    # a first pass tells what all may cost; for a small graph plain code is done before a compiler would be
+    run = either(HOME, 300.0 * len(scope)) if n <= SMALL else search_order
+    if run is not search_order:
+        total, length = search(run, 0.0)
+        steps = most if total == inf else min(share * total, most)
+        if steps == 0.0:
             return order, total, length
-        room *= 4
+        run = either(HOME, 6.0 * steps)
+    return order, *search(run, most)
 
 
 def wider_than(scope_start: Ints, scope: Ints, card: Ints, bits: float) -> bool:

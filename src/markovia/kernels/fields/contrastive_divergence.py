@@ -9,14 +9,16 @@ from markovia.kernels.random_numbers import advance
 
 
 @kernel
-def run_chains(
-    low, high, sweeps, skip, states, random, cards, starts, scope_ptr, scope, strides, table_ptr, edge_ptr, edge_factor,
-    edge_stride, single, tables, offset, weights, single_count, table_count
-):  # fmt: skip
+def run_chains(low, high, sweeps, skip, states, random, layout, log_tables, offset, weights, counts):
     """Sweep chains low ... high - 1; after the first `skip` sweeps each adds one to the entries it is in.
 
-    `random` holds the state of one generator a chain. With `skip` equal to `sweeps` only the last state is counted.
+    `states` (chains, n) and `random` (chains, 4) hold states and those of generators, `layout` is a `FieldArrays`;
+    `log_tables` and `counts` are pairs of single cells and cells of tables. With `skip` equal to `sweeps` only the last
+    state is counted.
     """
+    cards, starts, scope_ptr, scope, strides, table_ptr, edge_ptr, edge_factor, edge_stride = layout
+    single, tables = log_tables
+    single_count, table_count = counts
     n = len(cards)
     n_tables = len(table_ptr) - 1
     for c in range(low, high):

@@ -1,8 +1,8 @@
 """The pseudo-likelihood of rows under log tables, and its derivative with respect to every table entry.
 
-Tables lie one after the other as in `learning/feature_counts.py`: single states first (`single`), then tables of two or more
-variables (`tables`). Where the neighbours of a variable have few joint states, rows are counted once by these (*cases*), and
-a value costs no pass over the rows.
+Arrays are those of `field_records`; log tables and slopes are pairs of single cells and cells of tables. Where the
+neighbours of a variable have few joint states, rows are counted once by these (*cases*), and a value costs no pass over the
+rows.
 """
 
 from math import exp, log
@@ -13,8 +13,9 @@ from markovia.kernels.kernel import kernel
 
 
 @kernel
-def count_cases(codes, weights, listed, low, high, cards, blanket_ptr, blanket, blanket_stride, start, out):
+def count_cases(low, high, codes, weights, cards, blankets, start, out):
     """Count the rows of variables listed[low:high] by the states of their neighbours and their own."""
+    listed, blanket_ptr, blanket, blanket_stride = blankets
     n_rows = codes.shape[1]
     for v in range(low, high):
         i = listed[v]
@@ -27,11 +28,10 @@ def count_cases(codes, weights, listed, low, high, cards, blanket_ptr, blanket, 
 
 
 @kernel
-def place_cases(
-    listed, case_ptr, case_state, cards, blanket_ptr, blanket, blanket_stride, scope_ptr, scope, strides,
-    table_ptr, edge_ptr, edge_factor, place_ptr, places
-):  # fmt: skip
+def place_cases(layout, blankets, case_ptr, case_state, place_ptr, places):
     """Write for each case and each table of its variable where the table's entries begin, the variable's state at 0."""
+    cards, _, scope_ptr, scope, strides, table_ptr, edge_ptr, edge_factor, _ = layout
+    listed, blanket_ptr, blanket, blanket_stride = blankets
     state = np.zeros(len(cards), np.int64)
     for v in range(len(listed)):
         i = listed[v]
@@ -50,11 +50,12 @@ def place_cases(
 
 
 @kernel
-def cases_value(
-    low, high, listed, case_ptr, place_ptr, places, count_ptr, counts, cards, starts, edge_ptr, edge_stride, single,
-    tables, logits, single_slope, table_slope
-):  # fmt: skip
+def cases_value(low, high, layout, cases, log_tables, logits, slopes):
     """Add the derivatives of the negative log pseudo-likelihood of variables listed[low:high]; return its value."""
+    listed, case_ptr, place_ptr, places, count_ptr, counts = cases
+    cards, starts, edge_ptr, edge_stride = layout.cards, layout.starts, layout.edge_ptr, layout.edge_stride
+    single, tables = log_tables
+    single_slope, table_slope = slopes
     total = 0.0
     for v in range(low, high):
         i = listed[v]
@@ -90,11 +91,11 @@ def cases_value(
 
 
 @kernel
-def rows_value(
-    low, high, chosen, codes, weights, rows, cards, starts, scope_ptr, scope, strides, table_ptr, edge_ptr,
-    edge_factor, edge_stride, single, tables, logits, place, single_slope, table_slope
-):  # fmt: skip
+def rows_value(low, high, layout, chosen, codes, weights, rows, log_tables, logits, place, slopes):
     """As `cases_value`, for variables chosen[low:high] and rows by number."""
+    cards, starts, scope_ptr, scope, strides, table_ptr, edge_ptr, edge_factor, edge_stride = layout
+    single, tables = log_tables
+    single_slope, table_slope = slopes
     total = 0.0
     for v in range(low, high):
         i = chosen[v]

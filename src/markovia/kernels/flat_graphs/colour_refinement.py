@@ -1,17 +1,14 @@
 """Colour refinement of the states of a model's variables, in compiled code.
 
-A state's colour is hashed again and again with the colours of the table entries it occurs in, an entry's with its value and
-the states it combines, until the number of colours stops growing. Colours are hashes of what a state looks like from the
+A state's colour is hashed with the colours of the table entries it occurs in, an entry's with its value and
+the states it combines, by the caller until the number of colours stops growing.
+Colours are hashes of what a state looks like from the
 outside, so those of two runs that start differently can be compared.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.runtime.array_types import Ints
-
-Colours = NDArray[np.uint64]
 
 
 @inner(_nrt=False)
@@ -22,26 +19,9 @@ def _mixed(x):
     return x ^ (x >> np.uint64(31))
 
 
-def refine(
-    starts: Ints,
-    scope_ptr: Ints,
-    scope: Ints,
-    strides: Ints,
-    table_ptr: Ints,
-    value_colour: Colours,
-    colour: Colours,
-) -> int:
-    """Refine the colours of all states in place until they are stable; return how many there are."""
-    fresh = np.empty_like(colour)
-    known, now = -1, len(np.unique(colour))
-    while now > known:
-        _refine_once(starts, scope_ptr, scope, strides, table_ptr, value_colour, colour, fresh)
-        known, now = now, len(np.unique(colour))
-    return now
-
-
 @kernel(_nrt=False)
-def _refine_once(starts, scope_ptr, scope, strides, table_ptr, value_colour, colour, fresh):
+def refine_once(starts, scope_ptr, scope, strides, table_ptr, value_colour, colour, fresh):
+    """Hash the colours of all states with those of the entries they occur in, in place; `fresh` is room."""
     for p in range(len(colour)):
         fresh[p] = _mixed(colour[p])
     for f in range(len(scope_ptr) - 1):

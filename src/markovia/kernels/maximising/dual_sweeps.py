@@ -46,6 +46,50 @@ class Links(NamedTuple):
     outgoing: Array
 
 
+class DualTables(NamedTuple):
+    """Tables and the separators they share; the first n separators are the variables.
+
+    | field | shape | holds |
+    |---|---|---|
+    | starts, potentials | (separators + 1,), (states,) | where a separator's potential begins, and the potentials |
+    | table_ptr, tables | (tables + 1,), (entries,) | where a table begins, and the tables in logarithms |
+    | scope_ptr, scope | (tables + 1,), (edges to variables,) | the variables of a table, in the order of their edges |
+    | edge_ptr, edges | (separators + 1,), (edges,) | the edges at a separator |
+    | edge_factor | (edges,) | the table of an edge |
+    | map_ptr, maps | (edges + 1,), ... | the separator's state at each entry of the edge's table |
+    """
+
+    starts: Ints
+    potentials: Array
+    table_ptr: Ints
+    tables: Array
+    scope_ptr: Ints
+    scope: Ints
+    edge_ptr: Ints
+    edges: Ints
+    edge_factor: Ints
+    map_ptr: Ints
+    maps: NDArray[np.int32]
+
+
+class SignedGraph(NamedTuple):
+    """The neighbours of each node, whether they prefer to differ from it (1) or not (0), and how much."""
+
+    ptr: Ints
+    others: Ints
+    odd: Ints
+    strengths: Array
+
+
+class CycleRoom(NamedTuple):
+    """Room for searches: at each place the stamp of the last one that was there and where it came from; queue and path."""
+
+    seen: Ints
+    came: Ints
+    queue: Ints
+    path: Ints
+
+
 @kernel(bare=True)
 def sweep_pairs(links, low, high, forward, decoding):
     """Send the messages of variables low to high to those after them, or backwards from high to low to those before.
@@ -153,15 +197,13 @@ def sweep_pairs(links, low, high, forward, decoding):
 
 
 @kernel(_nrt=False)
-def sweep(
-    low, high, forward, order, shares, starts, potentials, table_ptr, tables, edge_ptr, edges, edge_factor, map_ptr, maps,
-    belief, gathered,
-):  # fmt: skip
+def sweep(low, high, forward, order, shares, dual, belief, gathered):
     """Visit the separators at places low to high of the order, or backwards; return by how much the bound fell.
 
-    `maps[map_ptr[e] + y]` is the separator's state at entry y of the table on edge e. `shares[e]` is the part of
-    the separator's potential that the edge's table gets. Minus infinity in the answer: nothing is possible.
+    `shares[e]` is the part of the separator's potential that the table of edge e gets. Minus infinity in the answer: nothing
+    is possible.
     """
+    starts, potentials, table_ptr, tables, _, _, edge_ptr, edges, edge_factor, map_ptr, maps = dual
     change = 0.0
     for step in range(high - low):
         s = order[low + step if forward else high - 1 - step]
@@ -172,6 +214,7 @@ def sweep(
             belief[x] = potentials[base + x]
             top = max(top, belief[x])
         change -= top
+        # collect the max-marginals of all tables around
         used = 0
         for k in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edges[k]
@@ -196,6 +239,7 @@ def sweep(
         if peak == -np.inf:
             return -np.inf
         change += peak
+        # hand their sum out again, to each its share in place of its own
         used = 0
         kept = 1.0
         for k in range(edge_ptr[s], edge_ptr[s + 1]):
@@ -221,37 +265,28 @@ def sweep(
     return change
 
 
-@kernel
-def decode(
-    order, propagating, starts, potentials, scope_ptr, scope, table_ptr, tables, edge_ptr, edges, edge_factor, map_ptr,
-    maps, codes, score, best,
-):  # fmt: skip
+@kernel(_nrt=False)
+def decode(order, propagating, dual, codes, score, best, alive, queue, queued, supported):
     """Give each variable in turn its best state given those before it, by the present potentials and tables.
 
-    With `propagating`, states that have become impossible are ruled out after each choice (arc consistency).
+    With `propagating`, states that have become impossible are ruled out after each choice (arc consistency). `alive` has
+    room for all states of variables, `queue` and `queued` (zeros) for all tables, `supported` for the states of a table.
     """
+    starts, potentials, table_ptr, tables, scope_ptr, scope, edge_ptr, edges, edge_factor, map_ptr, maps = (
+        dual
+    )
     n = len(codes)
-    m = len(scope_ptr) - 1
-    alive = np.ones(starts[n], np.bool_)
     for x in range(starts[n]):
         alive[x] = potentials[x] > -np.inf
-    codes[:] = -1
-    queue = np.empty(m if propagating else 0, np.int64)
-    queued = np.zeros(m if propagating else 0, np.bool_)
-    widest = 0
-    for f in range(m if propagating else 0):
-        total = 0
-        for o in range(scope_ptr[f], scope_ptr[f + 1]):
-            total += starts[scope[o] + 1] - starts[scope[o]]
-        widest = max(widest, total)
-    supported = np.zeros(widest, np.bool_)
-    for s in order:
+    for turn in range(len(order)):
+        s = order[turn]
         if s >= n:
             continue
         base = starts[s]
         card = starts[s + 1] - base
         for x in range(card):
             score[x] = potentials[base + x] if alive[base + x] else -1e18
+        # each table around adds its best entry among those that agree with what is alive
         for k in range(edge_ptr[s], edge_ptr[s + 1]):
             e = edges[k]
             if e >= len(scope):
@@ -282,6 +317,7 @@ def decode(
             alive[base + x] = x == chosen
         if not propagating:
             continue
+        # arc consistency: the tables around, and then those of every variable that loses a state
         count = 0
         for k in range(edge_ptr[s], edge_ptr[s + 1]):
             if edges[k] < len(scope):
@@ -292,7 +328,8 @@ def decode(
             count -= 1
             f = queue[count]
             queued[f] = False
-            supported[:] = False
+            for x in range(len(supported)):
+                supported[x] = False
             for y in range(table_ptr[f + 1] - table_ptr[f]):
                 if tables[table_ptr[f] + y] == -np.inf:
                     continue
@@ -326,36 +363,35 @@ def decode(
     return 0
 
 
-@kernel
-def project_pairs(
-    pairs, factors, firsts, seconds, widths, table_ptr, tables, map_ptr, maps, pair_ptr, beliefs
-):
-    """Add to each pair's belief the max-marginals of the tables it lies in."""
-    room = np.empty(np.max(pair_ptr[1:] - pair_ptr[:-1]))
-    for k in range(len(pairs)):
-        size = pair_ptr[pairs[k] + 1] - pair_ptr[pairs[k]]
-        room[:size] = -np.inf
-        f = factors[k]
+@kernel(_nrt=False)
+def project_pairs(rows, widths, dual, pair_ptr, room, beliefs):
+    """Add to each pair's belief the max-marginals of the tables it lies in: rows of pair, table, first and second edge."""
+    table_ptr, tables, map_ptr, maps = dual.table_ptr, dual.tables, dual.map_ptr, dual.maps
+    for k in range(len(rows)):
+        p, f, first, second = rows[k, 0], rows[k, 1], rows[k, 2], rows[k, 3]
+        size = pair_ptr[p + 1] - pair_ptr[p]
+        for x in range(size):
+            room[x] = -np.inf
         for y in range(table_ptr[f + 1] - table_ptr[f]):
-            x = maps[map_ptr[firsts[k]] + y] * widths[k] + maps[map_ptr[seconds[k]] + y]
+            x = maps[map_ptr[first] + y] * widths[k] + maps[map_ptr[second] + y]
             room[x] = max(room[x], tables[table_ptr[f] + y])
         for x in range(size):
-            beliefs[pair_ptr[pairs[k]] + x] += room[x]
+            beliefs[pair_ptr[p] + x] += room[x]
     return 0
 
 
-@kernel
-def score_cycles(cycles, lengths, pair_of, cards, first_of_pair, pair_ptr, beliefs, scores):
+@kernel(_nrt=False)
+def score_cycles(cycles, lengths, pair_of, cards, first_of_pair, pair_ptr, beliefs, reach, further, scores):
     """Fill in how much the bound could fall at least if the pairs around each cycle had to agree."""
-    widest = np.max(cards)
-    reach = np.empty(widest)
-    further = np.empty(widest)
     for c in range(len(lengths)):
         length = lengths[c]
         apart = 0.0
         for k in range(length):
             p = pair_of[c, k]
-            apart += np.max(beliefs[pair_ptr[p] : pair_ptr[p + 1]])
+            top = -np.inf
+            for x in range(pair_ptr[p], pair_ptr[p + 1]):
+                top = max(top, beliefs[x])
+            apart += top
         together = -np.inf
         for start in range(cards[cycles[c, 0]]):
             for x in range(cards[cycles[c, 0]]):
@@ -395,13 +431,14 @@ def pair_signs(pairs, codes, cards, pair_ptr, beliefs, signs):
 
 
 @kernel(_nrt=False)
-def odd_cycle(ptr, others, odd, strengths, start, end, sign, least, longest, seen, stamp, came, queue, path):
+def odd_cycle(graph, search, start, end, sign, least, stamp):
     """Find a shortest path from start to end that makes an odd cycle with the edge between them; return its nodes' number.
 
-    A place is twice a node plus the parity of the path to it. Only edges of strength at least `least` are used.
-    `seen` holds the stamp of the last search that was there; zero means that there is no such path, or none without
-    repeated nodes.
+    A place is twice a node plus the parity of the path to it. Only edges of strength at least `least` are used. Zero means
+    that there is no such path as long as `path` has room for, or none without repeated nodes.
     """
+    ptr, others, odd, strengths = graph
+    seen, came, queue, path = search
     goal = 2 * end + 1 - sign
     queue[0] = 2 * start
     seen[2 * start] = stamp
@@ -422,7 +459,7 @@ def odd_cycle(ptr, others, odd, strengths, start, end, sign, least, longest, see
     length = 0
     here = goal
     while here >= 0:
-        if length >= longest:
+        if length >= len(path):
             return 0
         for k in range(length):
             if path[k] == here >> 1:

@@ -1,12 +1,7 @@
 """Message passing between clusters whose tables hold only what is possible.
 
-A cluster is a list of *entries*: the configurations of its variables that have any weight, each a whole number in mixed
-radix (its *key*), with a weight. A separator is a list of configurations too; `index` says for every entry of a
-cluster, and every separator at that cluster, which configuration of the separator it belongs to. So a message costs one
-multiplication and one addition an entry, and impossible entries cost nothing.
-
-A *slot* is one cluster's end of one separator. Tables of slots lie at `slot_at` in `inbox` (what the cluster is told)
-and `said` (what it says), those of separators at `sep_at` in `belief` and `weight`.
+Arrays are those of `cluster_records`. A message costs one multiplication and one addition an entry, and impossible entries
+cost nothing. `room` and `sums` are what a thread works in: as large as the largest cluster and the largest separator.
 """
 
 import numpy as np
@@ -71,8 +66,9 @@ def paired(codes, left, start, order, right, total):
 
 
 @inner(_nrt=False)
-def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room):
+def _product(c, clusters, inbox, room):
     """Multiply a cluster's weights with what it is told, up to a constant; return the total."""
+    entry_ptr, base, slot_ptr, slot_at, index_at, index = clusters
     first, last = entry_ptr[c], entry_ptr[c + 1]
     s0 = slot_ptr[c]
     k = slot_ptr[c + 1] - s0
@@ -107,32 +103,18 @@ def _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room
 
 
 @inner(_nrt=False)
-def _say(
-    slot,
-    c,
-    entry_ptr,
-    index_at,
-    index,
-    slot_ptr,
-    sep_at,
-    slot_sep,
-    slot_at,
-    inbox,
-    said,
-    weight,
-    damping,
-    room,
-    sums,
-):
+def _say(slot, c, clusters, seps, talk, damping, room, sums):
     """Sum a cluster's product for one of its separators, take out what it was told; return False if nothing is left."""
-    sep = slot_sep[slot]
-    b, mine = sep_at[sep], slot_at[slot]
-    size = sep_at[sep + 1] - b
+    index, slot_ptr = clusters.places, clusters.slot_ptr
+    inbox, said, _, weight = talk
+    sep = seps.slot_sep[slot]
+    b, mine = seps.sep_at[sep], clusters.slot_at[slot]
+    size = seps.sep_at[sep + 1] - b
     k = slot_ptr[c + 1] - slot_ptr[c]
     for x in range(size):
         sums[x] = 0.0
-    at = index_at[c] + slot - slot_ptr[c]
-    for i in range(entry_ptr[c + 1] - entry_ptr[c]):
+    at = clusters.places_at[c] + slot - slot_ptr[c]
+    for i in range(clusters.entry_ptr[c + 1] - clusters.entry_ptr[c]):
         sums[index[at]] += room[i]
         at += k
     top = 0.0
@@ -155,21 +137,23 @@ def _say(
 
 
 @inner(_nrt=False)
-def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, belief, weight, sums):
+def _tell(sep, slot_at, seps, talk, sums):
     """Combine what clusters say at a separator, tell each what the others said; return the change, -1 if impossible."""
+    sep_ptr, sep_slots, sep_at, power, slack = seps[2:]
+    inbox, said, belief, weight = talk
     a, z = sep_ptr[sep], sep_ptr[sep + 1]
     b = sep_at[sep]
     size = sep_at[sep + 1] - b
     total = 0.0
     simple = z - a == 2 and power[sep] == 1.0 and slack[sep] == 0.0
-    if simple:
+    if simple:  # each is told what the other said
         one, other = slot_at[sep_slots[a]], slot_at[sep_slots[a + 1]]
         for x in range(size):
             inbox[other + x] = said[one + x] * weight[b + x]
             inbox[one + x] = said[other + x] * weight[b + x]
             sums[x] = said[one + x] * said[other + x]
             total += sums[x]
-    if not total > TINY:
+    if not total > TINY:  # in logarithms: the root of the product of all that was said
         top = -np.inf
         for x in range(size):
             v = slack[sep] * np.log(belief[b + x]) if slack[sep] > 0.0 else 0.0
@@ -211,148 +195,58 @@ def _tell(sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, b
 
 
 @kernel(_nrt=False)
-def sweep(
-    clusters,
-    seps,
-    entry_ptr,
-    base,
-    index_at,
-    index,
-    slot_ptr,
-    slot_sep,
-    slot_at,
-    sep_ptr,
-    sep_slots,
-    sep_at,
-    slot_cluster,
-    power,
-    slack,
-    inbox,
-    said,
-    belief,
-    weight,
-    damping,
-    room,
-    sums,
-):
+def sweep(speakers, hearers, clusters, seps, talk, damping, room, sums):
     """Let clusters speak one after the other, or separators hear all their clusters anew; return the largest change.
 
     With n clusters at a separator of counting number c, the belief is the product of what they say to the power of
-    1 / (n + c); `power` is n + c and `slack` what is added to it, with the present belief, where it would be too small.
-    Returns -1 if nothing is possible.
+    1 / (n + c). Returns -1 if nothing is possible.
     """
+    slot_ptr = clusters.slot_ptr
     worst = 0.0
-    for ci in range(len(clusters)):
-        c = clusters[ci]
+    for c in speakers:
         if slot_ptr[c + 1] == slot_ptr[c]:
             continue
-        if not _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room) > 0.0:
+        if not _product(c, clusters, talk.inbox, room) > 0.0:
             return -1.0
         for slot in range(slot_ptr[c], slot_ptr[c + 1]):
-            if not _say(
-                slot,
-                c,
-                entry_ptr,
-                index_at,
-                index,
-                slot_ptr,
-                sep_at,
-                slot_sep,
-                slot_at,
-                inbox,
-                said,
-                weight,
-                damping,
-                room,
-                sums,
-            ):
+            if not _say(slot, c, clusters, seps, talk, damping, room, sums):
                 return -1.0
         for slot in range(slot_ptr[c], slot_ptr[c + 1]):
-            change = _tell(
-                slot_sep[slot],
-                sep_ptr,
-                sep_slots,
-                sep_at,
-                slot_at,
-                power,
-                slack,
-                inbox,
-                said,
-                belief,
-                weight,
-                sums,
-            )
+            change = _tell(seps.slot_sep[slot], clusters.slot_at, seps, talk, sums)
             if change < 0.0:
                 return -1.0
-            if change > worst:
-                worst = change
-    for si in range(len(seps)):
-        sep = seps[si]
-        for t in range(sep_ptr[sep], sep_ptr[sep + 1]):
-            slot = sep_slots[t]
-            c = slot_cluster[slot]
-            if not _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room) > 0.0:
+            worst = max(worst, change)
+    for sep in hearers:
+        for t in range(seps.sep_ptr[sep], seps.sep_ptr[sep + 1]):
+            slot = seps.sep_slots[t]
+            c = seps.slot_cluster[slot]
+            if not _product(c, clusters, talk.inbox, room) > 0.0:
                 return -1.0
-            if not _say(
-                slot,
-                c,
-                entry_ptr,
-                index_at,
-                index,
-                slot_ptr,
-                sep_at,
-                slot_sep,
-                slot_at,
-                inbox,
-                said,
-                weight,
-                damping,
-                room,
-                sums,
-            ):
+            if not _say(slot, c, clusters, seps, talk, damping, room, sums):
                 return -1.0
-        change = _tell(
-            sep, sep_ptr, sep_slots, sep_at, slot_at, power, slack, inbox, said, belief, weight, sums
-        )
+        change = _tell(sep, clusters.slot_at, seps, talk, sums)
         if change < 0.0:
             return -1.0
-        if change > worst:
-            worst = change
+        worst = max(worst, change)
     return worst
 
 
 @kernel(_nrt=False)
-def descend(
-    links,
-    parent,
-    child,
-    message_at,
-    down_at,
-    down,
-    entry_ptr,
-    base,
-    index_at,
-    index,
-    slot_ptr,
-    slot_at,
-    message,
-    damping,
-    room,
-    sums,
-    own,
-):
+def descend(order, links, clusters, message, damping, room, sums, own):
     """Update messages from regions to regions inside them; return how far the two beliefs are apart, -1 if impossible.
 
     A message is multiplied by the parent's belief, summed for the child, over the child's own belief. `damping` has one
-    number for each of the links.
+    number for each of the links in `order`.
     """
+    message_at, down_at, down = links.message_at, links.down_at, links.down
+    entry_ptr = clusters.entry_ptr
     worst = 0.0
-    for li in range(len(links)):
-        m = links[li]
-        p, r = parent[m], child[m]
+    for li in range(len(order)):
+        m = order[li]
+        p, r = links.parent[m], links.child[m]
         size = entry_ptr[r + 1] - entry_ptr[r]
-        upper = _product(p, entry_ptr, base, index_at, index, slot_ptr, slot_at, message, room)
-        lower = _product(r, entry_ptr, base, index_at, index, slot_ptr, slot_at, message, own)
+        upper = _product(p, clusters, message, room)
+        lower = _product(r, clusters, message, own)
         if not (upper > 0.0 and lower > 0.0):
             return -1.0
         for x in range(size):
@@ -381,41 +275,24 @@ def descend(
 
 
 @kernel(_nrt=False)
-def read(
-    clusters,
-    entry_ptr,
-    base,
-    index_at,
-    index,
-    keys,
-    slot_ptr,
-    slot_at,
-    inbox,
-    home_ptr,
-    home_divisor,
-    home_card,
-    home_at,
-    room,
-    marginal,
-):
+def read(chosen, clusters, homes, inbox, room, marginal):
     """Write the marginals of the variables that each cluster is home to; return the clusters' energy plus entropy.
 
     That is the sum over clusters of the expectation of log(weight / belief); -inf if some cluster has no weight.
     """
     worth = 0.0
-    for ci in range(len(clusters)):
-        c = clusters[ci]
-        first, last = entry_ptr[c], entry_ptr[c + 1]
-        total = _product(c, entry_ptr, base, index_at, index, slot_ptr, slot_at, inbox, room)
+    for c in chosen:
+        first, last = clusters.entry_ptr[c], clusters.entry_ptr[c + 1]
+        total = _product(c, clusters, inbox, room)
         if not total > 0.0:
             return -np.inf
         for i in range(last - first):
             p = room[i] / total
             room[i] = p
             if p > 0.0:
-                worth += p * np.log(base[first + i] / p)
-        for h in range(home_ptr[c], home_ptr[c + 1]):
-            divisor, card, at = home_divisor[h], home_card[h], home_at[h]
+                worth += p * np.log(clusters.base[first + i] / p)
+        for h in range(homes.ptr[c], homes.ptr[c + 1]):
+            divisor, card, at = homes.divisor[h], homes.card[h], homes.at[h]
             for i in range(last - first):
-                marginal[at + keys[first + i] // divisor % card] += room[i]
+                marginal[at + homes.keys[first + i] // divisor % card] += room[i]
     return worth

@@ -144,6 +144,16 @@ def remember_best(chain):
             c.best[i] = c.x[i]
 
 
+@inner(bare=True)
+def note(graph, chain, t, plan):
+    """Remember the heaviest states and record draw number t of a `DrawPlan`, or its weight alone."""
+    remember_best(chain)
+    if len(plan.warm) > 0:
+        plan.warm[t] = chain.scalars[LOG_WEIGHT]
+    else:
+        record(graph, chain, t, plan.draws, plan.mode)
+
+
 @kernel(bare=True)
 def record(graph, chain, t, draws, mode):
     """Write draw number t into the chain's record; `scalars[LOG_WEIGHT]` and `offset` must be up to date."""

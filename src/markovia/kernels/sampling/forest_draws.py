@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.random_numbers import below, uniform
-from markovia.kernels.sampling.chains import (
-    LOG_WEIGHT,
-    TINY,
-    log_weight,
-    pick,
-    place,
-    put,
-    record,
-    remember_best,
-)
+from markovia.kernels.sampling.chains import LOG_WEIGHT, TINY, log_weight, note, pick, place, put
 
 FOREST, SMALL = 0, 1
 
@@ -287,8 +278,9 @@ def sweep_trees(graph, chain, forest):
 
 
 @kernel
-def sweep_blocks(graph, chain, forest, ptr, members, kinds, factor_ptr, factors):
-    """Update the given blocks one after the other."""
+def sweep_blocks(graph, chain, forest, blocks):
+    """Update blocks one after the other: pointers to members, members, kinds, pointers to factors, factors."""
+    ptr, members, kinds, factor_ptr, factors = blocks
     for b in range(len(kinds)):
         block = members[ptr[b] : ptr[b + 1]]
         if kinds[b] == FOREST:
@@ -304,34 +296,14 @@ def sweep_blocks(graph, chain, forest, ptr, members, kinds, factor_ptr, factors)
 
 
 @kernel
-def run_blocks(
-    graph,
-    chain,
-    forest,
-    trees,
-    ptr,
-    members,
-    kinds,
-    factor_ptr,
-    factors,
-    thin,
-    first,
-    count,
-    draws,
-    mode,
-    warm,
-):
+def run_blocks(graph, chain, forest, trees, blocks, plan):
     """Make draws by block updates, as `gibbs.run` does by single ones."""
     place(graph, chain.x, chain.offset)
-    for t in range(first, first + count):
-        for _ in range(thin):
+    for t in range(plan.first, plan.first + plan.number):
+        for _ in range(plan.thin):
             if trees:
                 sweep_trees(graph, chain, forest)
             else:
-                sweep_blocks(graph, chain, forest, ptr, members, kinds, factor_ptr, factors)
+                sweep_blocks(graph, chain, forest, blocks)
         chain.scalars[LOG_WEIGHT] = log_weight(graph, chain.x, chain.offset)
-        remember_best(chain)
-        if len(warm):
-            warm[t] = chain.scalars[LOG_WEIGHT]
-        else:
-            record(graph, chain, t, draws, mode)
+        note(graph, chain, t, plan)

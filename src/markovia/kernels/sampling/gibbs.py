@@ -12,15 +12,7 @@ import numpy as np
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.pointers import pointer, pointers
 from markovia.kernels.random_numbers import advance, below, uniform
-from markovia.kernels.sampling.chains import (
-    INDICATORS,
-    LOG_WEIGHT,
-    TINY,
-    log_weight,
-    place,
-    record,
-    remember_best,
-)
+from markovia.kernels.sampling.chains import INDICATORS, LOG_WEIGHT, TINY, log_weight, note, place
 
 SYSTEMATIC, RANDOM = 0, 1
 
@@ -102,13 +94,13 @@ def update(graph, unary, values, x, offset, held, rng, room, order, low, high, s
 
 
 @kernel
-def run(graph, chain, order, scan, thin, first, count, draws, mode, warm):
-    """Make draws first ... first + count - 1, each after `thin` sweeps; while `warm` has room, record only the weight."""
+def run(graph, chain, order, scan, plan):
+    """Make the draws of a `DrawPlan`."""
     place(graph, chain.x, chain.offset)
     chain.scalars[LOG_WEIGHT] = log_weight(graph, chain.x, chain.offset)
-    for t in range(first, first + count):
+    for t in range(plan.first, plan.first + plan.number):
         gained = 0.0
-        for _ in range(thin):
+        for _ in range(plan.thin):
             gained += update(
                 graph, graph.unary, graph.values, chain.x, chain.offset, chain.held, chain.rng, chain.room, order, 0,
                 len(order), scan,
@@ -116,21 +108,15 @@ def run(graph, chain, order, scan, thin, first, count, draws, mode, warm):
         chain.scalars[LOG_WEIGHT] += gained
         if t % 64 == 0 or not np.isfinite(chain.scalars[LOG_WEIGHT]):
             chain.scalars[LOG_WEIGHT] = log_weight(graph, chain.x, chain.offset)
-        remember_best(chain)
-        if len(warm):
-            warm[t] = chain.scalars[LOG_WEIGHT]
-        else:
-            record(graph, chain, t, draws, mode)
+        note(graph, chain, t, plan)
 
 
 @kernel
-def update_binary(ptr, other, coupling, field, first, odds, chance, bits, held, rng, order, low, high, scan):
-    """Draw binary variables from their full conditionals; `held[i]` becomes the probability of state 1.
-
-    Unless `first` is empty, the log odds and probabilities of variable i lie at `first[i]` of `odds` and `chance`.
-    """
-    if len(first) > 0 and scan == SYSTEMATIC:
-        return _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low, high)
+def update_binary(pairs, bits, held, rng, order, low, high, scan):
+    """Draw binary variables from their full conditionals; `held[i]` becomes the probability of state 1."""
+    ptr, other, coupling, field = pairs.ptr, pairs.other, pairs.coupling, pairs.field
+    if len(pairs.first) > 0 and scan == SYSTEMATIC:
+        return _update_listed(pairs, bits, held, rng, order, low, high)
     gained = 0.0
     n = len(order)
     for at in range(low, high):
@@ -147,8 +133,9 @@ def update_binary(ptr, other, coupling, field, first, odds, chance, bits, held, 
 
 
 @inner
-def _update_listed(ptr, other, first, odds, chance, bits, held, rng, order, low, high):
+def _update_listed(pairs, bits, held, rng, order, low, high):
     """As `update_binary`, by looking up; the state of the random numbers stays in registers."""
+    ptr, other, first, odds, chance = pairs.ptr, pairs.other, pairs.first, pairs.odds, pairs.chance
     a, b, c, d = rng[0], rng[1], rng[2], rng[3]
     gained = 0.0
     for at in range(low, high):
@@ -196,9 +183,10 @@ def record_binary(chain, bits, held, t, draws, mode):
 
 
 @kernel
-def weigh_binary(ptr, other, coupling, field, base, bits):
+def weigh_binary(pairs, bits):
     """Return the log weight of binary states."""
-    total = base
+    ptr, other, coupling, field = pairs.ptr, pairs.other, pairs.coupling, pairs.field
+    total = pairs.base
     for i in range(len(bits)):
         if bits[i]:
             total += field[i]
@@ -208,39 +196,21 @@ def weigh_binary(ptr, other, coupling, field, base, bits):
 
 
 @kernel
-def run_binary(
-    ptr, other, coupling, field, places, odds, chance, base, bits, held, chain, order, scan, thin, first, count,
-    draws, mode, warm
-):  # fmt: skip
-    """Make draws of a binary pairwise chain, as `run` does; `base` is the log weight of all states 0."""
-    total = weigh_binary(ptr, other, coupling, field, base, bits)
-    for t in range(first, first + count):
-        for _ in range(thin):
-            total += update_binary(
-                ptr,
-                other,
-                coupling,
-                field,
-                places,
-                odds,
-                chance,
-                bits,
-                held,
-                chain.rng,
-                order,
-                0,
-                len(order),
-                scan,
-            )
+def run_binary(pairs, bits, held, chain, order, scan, plan):
+    """Make draws of a binary pairwise chain, as `run` does."""
+    total = weigh_binary(pairs, bits)
+    for t in range(plan.first, plan.first + plan.number):
+        for _ in range(plan.thin):
+            total += update_binary(pairs, bits, held, chain.rng, order, 0, len(order), scan)
         chain.scalars[LOG_WEIGHT] = total
         if len(chain.best) and total > chain.scalars[1]:
             chain.scalars[1] = total
             for i in range(len(bits)):
                 chain.best[i] = bits[i]
-        if len(warm):
-            warm[t] = total
+        if len(plan.warm):
+            plan.warm[t] = total
         else:
-            record_binary(chain, bits, held, t, draws, mode)
+            record_binary(chain, bits, held, t, plan.draws, plan.mode)
 
 
 @kernel

@@ -5,87 +5,73 @@ from math import exp
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import pointers
 from markovia.kernels.random_numbers import below, uniform
-from markovia.kernels.sampling.chains import (
-    ACCEPTED,
-    LOG_WEIGHT,
-    PROPOSED,
-    log_weight,
-    place,
-    record,
-    remember_best,
-)
+from markovia.kernels.sampling.chains import ACCEPTED, LOG_WEIGHT, PROPOSED, log_weight, note, place
 
 FLIP, SWAP = 0, 1
 
 
-@inner
-def _shift(graph, x, offset, i, new, change):
-    """Give variable i a state; adds to `change` the finite part of the log weight's change, and the number of zeros."""
-    edge_factor, edge_ptr, edge_stride, log_unary = (
-        graph.edge_factor,
-        graph.edge_ptr,
-        graph.edge_stride,
-        graph.log_unary,
-    )
-    log_values, starts = graph.log_values, graph.starts
+@inner(bare=True)
+def _shift(g, x, offset, i, new):
+    """Give variable i a state; return the finite part of the log weight's change, and the number of new zeros."""
     step = new - x[i]
-    before = log_unary[starts[i] + x[i]]
-    after = log_unary[starts[i] + new]
-    for p in range(edge_ptr[i] - 1, edge_ptr[i + 1]):
-        if p >= edge_ptr[i]:
-            f = edge_factor[p]
-            before = log_values[offset[f]]
-            offset[f] += step * edge_stride[p]
-            after = log_values[offset[f]]
+    before = g.log_unary[g.starts[i] + x[i]]
+    after = g.log_unary[g.starts[i] + new]
+    finite = 0.0
+    zeros = 0
+    for p in range(g.edge_ptr[i] - 1, g.edge_ptr[i + 1]):
+        if p >= g.edge_ptr[i]:
+            f = g.edge_factor[p]
+            before = g.log_values[offset[f]]
+            offset[f] += step * g.edge_stride[p]
+            after = g.log_values[offset[f]]
         if before == -np.inf:
-            change[1] -= 1.0
+            zeros -= 1
         else:
-            change[0] -= before
+            finite -= before
         if after == -np.inf:
-            change[1] += 1.0
+            zeros += 1
         else:
-            change[0] += after
+            finite += after
     x[i] = new
+    return finite, zeros
 
 
-@kernel
-def run_metropolis(graph, chain, move, steps, thin, first, count, draws, mode, warm):
+@kernel(bare=True)
+def run_metropolis(graph, chain, move, steps, plan):
     """Make draws, each after `thin` times `steps` proposals."""
-    x, offset, rng = chain.x, chain.offset, chain.rng
-    place(graph, x, offset)
-    n = len(x)
-    change = np.empty(2)
-    for t in range(first, first + count):
-        for _ in range(thin * steps):
-            chain.scalars[PROPOSED] += 1.0
+    n = len(chain.x)
+    place(graph, chain.x, chain.offset)
+    g, c = pointers(graph), pointers(chain)
+    x, offset, rng = c.x, c.offset, c.rng
+    for t in range(plan.first, plan.first + plan.number):
+        for _ in range(plan.thin * steps):
+            c.scalars[PROPOSED] += 1.0
             i = below(rng, n)
             j = i
             old, other = x[i], x[i]
             if move == FLIP:
-                if graph.cards[i] == 1:
+                if g.cards[i] == 1:
                     continue
-                other = below(rng, graph.cards[i] - 1)
+                other = below(rng, g.cards[i] - 1)
                 if other >= old:
                     other += 1
             else:
                 j = below(rng, n)
                 other = x[j]
-                if graph.cards[i] != graph.cards[j] or other == old:
+                if g.cards[i] != g.cards[j] or other == old:
                     continue
-            change[0], change[1] = 0.0, 0.0
-            _shift(graph, x, offset, i, other, change)
+            gain, zeros = _shift(g, x, offset, i, other)
             if move == SWAP:
-                _shift(graph, x, offset, j, old, change)
-            if change[1] == 0.0 and (change[0] >= 0.0 or uniform(rng) < exp(change[0])):
-                chain.scalars[ACCEPTED] += 1.0
-            else:
-                _shift(graph, x, offset, i, old, change)
+                more, extra = _shift(g, x, offset, j, old)
+                gain += more
+                zeros += extra
+            if zeros == 0 and (gain >= 0.0 or uniform(rng) < exp(gain)):
+                c.scalars[ACCEPTED] += 1.0
+            else:  # back to where it was
+                _shift(g, x, offset, i, old)
                 if move == SWAP:
-                    _shift(graph, x, offset, j, other, change)
-        chain.scalars[LOG_WEIGHT] = log_weight(graph, x, offset)
-        remember_best(chain)
-        if len(warm):
-            warm[t] = chain.scalars[LOG_WEIGHT]
-        else:
-            record(graph, chain, t, draws, mode)
+                    _shift(g, x, offset, j, other)
+        c.scalars[LOG_WEIGHT] = log_weight(graph, chain.x, chain.offset)
+        note(graph, chain, t, plan)

@@ -10,7 +10,7 @@ import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.random_numbers import below, uniform
-from markovia.kernels.sampling.chains import LOG_WEIGHT, log_weight, place, record, remember_best
+from markovia.kernels.sampling.chains import LOG_WEIGHT, log_weight, note, place
 
 
 @inner
@@ -43,8 +43,9 @@ def _state(weights, at, q, rng):
 
 
 @inner
-def sweep_all(x, rng, first, second, bond, field, q, roots, weights, chosen):
+def sweep_all(x, rng, model, roots, weights, chosen):
     """Bond, and give every cluster a new state; returns how many clusters there were."""
+    first, second, bond, field, q = model.first, model.second, model.bond, model.field, model.q
     n = len(x)
     for i in range(n):
         roots[i] = i
@@ -73,8 +74,9 @@ def sweep_all(x, rng, first, second, bond, field, q, roots, weights, chosen):
 
 
 @inner
-def step_one(x, rng, ptr, other, bond_at, field, q, stamp, mark, queue, weights):
+def step_one(x, rng, model, stamp, mark, queue, weights):
     """Grow the cluster of a random variable and give it a new state; returns its size."""
+    ptr, other, bond_at, field, q = model.ptr, model.other, model.bond_at, model.field, model.q
     start = below(rng, len(x))
     old = x[start]
     for k in range(q):
@@ -100,26 +102,21 @@ def step_one(x, rng, ptr, other, bond_at, field, q, stamp, mark, queue, weights)
 
 
 @kernel
-def run_clusters(
-    graph, chain, wolff, steps, first_of, second_of, bond, ptr, other, bond_at, field, q, roots, weights, spare, tally,
-    thin, first, count, draws, mode, warm,
-):  # fmt: skip
-    """Make draws by cluster moves; `tally` sums cluster counts (or sizes), moves, and numbers Wolff's clusters."""
+def run_clusters(graph, chain, wolff, steps, model, room, tally, plan):
+    """Make draws by cluster moves; `tally` sums cluster counts (or sizes), moves, and numbers Wolff's clusters.
+
+    `room` is for the roots (or stamps) of clusters (n,), log weights (n q,) and new states (or a queue) (n,).
+    """
     x, rng = chain.x, chain.rng
-    for t in range(first, first + count):
-        for _ in range(thin * steps):
+    roots, weights, spare = room
+    for t in range(plan.first, plan.first + plan.number):
+        for _ in range(plan.thin * steps):
             if wolff:
                 tally[2] += 1.0
-                tally[0] += step_one(
-                    x, rng, ptr, other, bond_at, field, q, roots, np.int64(tally[2]), spare, weights
-                )
+                tally[0] += step_one(x, rng, model, roots, np.int64(tally[2]), spare, weights)
             else:
-                tally[0] += sweep_all(x, rng, first_of, second_of, bond, field, q, roots, weights, spare)
+                tally[0] += sweep_all(x, rng, model, roots, weights, spare)
             tally[1] += 1.0
         place(graph, x, chain.offset)
         chain.scalars[LOG_WEIGHT] = log_weight(graph, x, chain.offset)
-        remember_best(chain)
-        if len(warm):
-            warm[t] = chain.scalars[LOG_WEIGHT]
-        else:
-            record(graph, chain, t, draws, mode)
+        note(graph, chain, t, plan)

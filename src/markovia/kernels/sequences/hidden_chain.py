@@ -1,16 +1,11 @@
 """Recursions of hidden Markov chains over many sequences that lie one after the other in flat arrays.
 
-A chain has `start (k,)` and `tables (m, k, k)`; the move into step t goes by table `moves[t]`, or by the only one where
-`moves` has one entry. Step t is seen through row `codes[t]` of `logs (r, k)`, the log density of what was observed in each
-state, so that steps with equal observations share a row; a row of zeros is a step that was not observed. `dens` are the
-exponentials of `logs` less each row's largest entry, `tops`.
-
-Sums are probabilities rescaled at each step (Rabiner 1989), the backward pass goes by filtered and predicted
-probabilities alone, `p(z_t | all) = f_t * (A @ (p(z_t+1 | all) / ahead_t+1))`, in which nothing grows. A share of the mass
-below 1e-290 is dropped; what was dropped is bounded from then on, state by state, until it is nothing beside what was kept
-in the same state, and a sequence in which it may matter is left to `log_chain`. Sequences are independent: call the kernels
-from several threads for different ranges of them.
-Cost: steps times k squared.
+Arrays are those of `chain_records`. Sums are probabilities rescaled at each step (Rabiner 1989), the backward pass goes by
+filtered and predicted probabilities alone, `p(z_t | all) = f_t * (A @ (p(z_t+1 | all) / ahead_t+1))`, in which nothing
+grows. A share of the mass below 1e-290 is dropped; what was dropped is bounded from then on, state by state, until it is
+nothing beside what was kept in the same state, and a sequence in which it may matter is left to `log_chain`. Sequences are
+independent: call the kernels from several threads for different ranges of them. Products with tables take four rows at a
+time, which keeps sums of short rows in registers. Cost: steps times k squared.
 """
 
 from math import exp, log
@@ -18,7 +13,7 @@ from math import exp, log
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.pointers import beyond, pointer
+from markovia.kernels.pointers import beyond, pointer, pointers
 from markovia.kernels.random_numbers import uniform
 
 REORDERED = {"reassoc", "contract"}
@@ -30,8 +25,8 @@ IN_LOGS = -2
 STILL_LOSING = -3
 NOW, LATER = 2, 3
 """Rows of the room that a thread works in, where smoothing begins and goes on."""
-FEW = 12
-"""States up to which a loop over origins is quicker than one over states at once."""
+SMALL, FAR = 1e-200, 1e-60
+"""Numbers below the first need care; sums are rescaled below the second where only their product is asked for."""
 
 
 @kernel(bare=True)
@@ -56,26 +51,34 @@ def below_tops(first, last, logs, below, tops):
 
 
 @inner(bare=True, fastmath=REORDERED)
-def _forward(
-    s,
-    a,
-    b,
-    k,
-    base,
-    start,
-    tables,
-    moves,
-    shared,
-    logs,
-    dens,
-    tops,
-    codes,
-    filtered,
-    ahead,
-    room,
-    log_probs,
-    stuck,
-):
+def _times(k, table, x, out):
+    """Write the product of a table (k, k) with a vector."""
+    row = 0
+    while row + 4 <= k:
+        r0 = beyond(table, row * k)
+        r1 = beyond(r0, k)
+        r2 = beyond(r1, k)
+        r3 = beyond(r2, k)
+        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
+        for i in range(k):
+            v = x[i]
+            s0 += v * r0[i]
+            s1 += v * r1[i]
+            s2 += v * r2[i]
+            s3 += v * r3[i]
+        out[row], out[row + 1], out[row + 2], out[row + 3] = s0, s1, s2, s3
+        row += 4
+    while row < k:
+        r0 = beyond(table, row * k)
+        s0 = 0.0
+        for i in range(k):
+            s0 += x[i] * r0[i]
+        out[row] = s0
+        row += 1
+
+
+@inner(bare=True, fastmath=REORDERED)
+def _forward(s, a, b, k, base, shared, chain, filtered, ahead, room, log_probs, stuck):
     """Write filtered and predicted probabilities of steps a ... b-1 from row `base`, log p and an impossible step."""
     lost = room
     spread = beyond(room, k)
@@ -94,33 +97,24 @@ def _forward(
         coming = beyond(ahead, row * k)
         if t == a:
             for j in range(k):
-                coming[j] = start[j]
+                coming[j] = chain.start[j]
         else:
-            before = beyond(filtered, (row - 1) * k)
-            table = beyond(tables, k * k * (moves[0] if shared else moves[t]))
-            f = before[0]
-            for j in range(k):
-                coming[j] = f * table[j]
-            for i in range(1, k):
-                f = before[i]
-                line = beyond(table, i * k)
-                for j in range(k):
-                    coming[j] += f * line[j]
-            if losing:
-                for j in range(k):
-                    spread[j] = 0.0
-                    for i in range(k):
-                        spread[j] += lost[i] * table[i * k + j]
-        r = codes[t]
-        dense = beyond(dens, r * k)
-        log_row = beyond(logs, r * k)
+            table = beyond(chain.turned, k * k * (chain.moves[0] if shared else chain.moves[t]))
+            _times(k, table, beyond(filtered, (row - 1) * k), coming)
+            if losing:  # what was dropped moves along
+                _times(k, table, lost, spread)
+        r = chain.codes[t]
+        dense = beyond(chain.dens, r * k)
+        log_row = beyond(chain.logs, r * k)
         size = 0.0
+        few = 0
         for j in range(k):
             v = coming[j] * dense[j]
             now[j] = v
             size += v
-        top = tops[r]
-        if size < 1e-200:
+            few += 1 if v < SMALL else 0
+        top = chain.tops[r]
+        if size < SMALL:
             # what was seen points to states that the chain hardly can be in: compare the others
             top = -np.inf
             for j in range(k):
@@ -146,12 +140,17 @@ def _forward(
             part += log(scale)
             scale = 1.0
         inverse = 1.0 / size
-        for j in range(k):
-            now[j] *= inverse
-            if now[j] < TINY:
-                now[j] = 0.0
-                losing = losing or (coming[j] > 0.0 and log_row[j] > -np.inf)
+        if few == 0 and inverse > 1e-80:
+            for j in range(k):
+                now[j] *= inverse
+        else:  # drop what is too small, and note that something was
+            for j in range(k):
+                now[j] *= inverse
+                if now[j] < TINY:
+                    now[j] = 0.0
+                    losing = losing or (coming[j] > 0.0 and log_row[j] > -np.inf)
         if losing:
+            # bound what was dropped; give up where it may matter, forget it where it is nothing beside the rest
             losing = False
             for j in range(k):
                 share = 0.0
@@ -173,209 +172,217 @@ def _forward(
     stuck[s] = STILL_LOSING if losing else -1
 
 
+@kernel(bare=True, fastmath=REORDERED)
+def log_likelihoods(first, last, chain, room, log_probs):
+    """Write log p of sequences alone; NaN for those with a number near the smallest ones, left to `forward_backward`."""
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    chain = pointers(chain)
+    room = pointer(room)
+    log_probs = pointer(log_probs)
+    for s in range(first, last):
+        a = chain.offsets[s]
+        b = chain.offsets[s + 1]
+        coming = beyond(room, k)
+        for j in range(k):
+            coming[j] = chain.start[j]
+        total = 0.0
+        part = 0.0
+        size = 1.0
+        fine = True
+        for t in range(a, b):
+            r = chain.codes[t]
+            if t > a:
+                table = beyond(chain.turned, k * k * (chain.moves[0] if shared else chain.moves[t]))
+                _times(k, table, room, coming)
+            dense = beyond(chain.dens, r * k)
+            size = 0.0
+            few = 0
+            for j in range(k):
+                v = coming[j] * dense[j]
+                room[j] = v
+                size += v
+                few += 1 if v < SMALL else 0
+            if few > 0:  # fine only where it is a zero of the model
+                log_row = beyond(chain.logs, r * k)
+                for j in range(k):
+                    if room[j] < SMALL and (room[j] > 0.0 or (coming[j] > 0.0 and log_row[j] > -np.inf)):
+                        fine = False
+            if not (fine and 0.0 < size < 1.0 / FAR):
+                fine = False
+                break
+            part += chain.tops[r]
+            if size < FAR:
+                part += log(size)
+                for j in range(k):
+                    room[j] /= size
+                size = 1.0
+            if (t - a) % 1024 == 0:
+                total += part
+                part = 0.0
+        log_probs[s] = total + (part + log(size)) if fine else np.nan
+
+
 @inner(bare=True, fastmath=REORDERED)
-def smooth_back(a, b, k, tables, moves, shared, filtered, ahead, room, into, starts, pairs, counted, sums):
+def smooth_back(a, b, k, shared, counted, chain, filtered, ahead, room, posteriors):
     """Smooth steps a ... b-1 backwards from p(z_b-1 | all), which lies in the room; see `forward_backward`."""
     now = beyond(room, NOW * k)
     later = beyond(room, LATER * k)
     for j in range(k):
-        sums[into[b - 1] * k + j] += now[j]
+        posteriors.sums[posteriors.into[b - 1] * k + j] += now[j]
     for t in range(b - 2, a - 1, -1):
-        row = t - a
-        m = moves[0] if shared else moves[t + 1]
-        coming = beyond(ahead, (row + 1) * k)
+        m = chain.moves[0] if shared else chain.moves[t + 1]
+        before = beyond(filtered, (t - a) * k)
+        coming = beyond(ahead, (t - a + 1) * k)
         for j in range(k):
             later[j] = now[j] / coming[j] if coming[j] > TINY else 0.0
-        out = beyond(sums, into[t] * k)
-        for i in range(k):
-            f = filtered[row * k + i]
-            line = beyond(tables, (m * k + i) * k)
-            value = 0.0
-            for j in range(k):
-                value += line[j] * later[j]
-            if counted:
-                both = beyond(pairs, (m * k + i) * k)
+        _times(k, beyond(chain.tables, m * k * k), later, now)
+        if counted:
+            for i in range(k):
+                f = before[i]
+                both = beyond(posteriors.pairs, (m * k + i) * k)
                 for j in range(k):
                     both[j] += f * later[j]
-            now[i] = f * value
-            out[i] += f * value
+        out = beyond(posteriors.sums, posteriors.into[t] * k)
+        for i in range(k):
+            v = before[i] * now[i]
+            now[i] = v
+            out[i] += v
     for j in range(k):
-        starts[j] += now[j]
+        posteriors.starts[j] += now[j]
 
 
 @kernel(bare=True, fastmath=REORDERED)
-def forward_backward(
-    first,
-    last,
-    offsets,
-    start,
-    tables,
-    moves,
-    logs,
-    dens,
-    tops,
-    codes,
-    filtered,
-    ahead,
-    room,
-    into,
-    starts,
-    pairs,
-    sums,
-    log_probs,
-    stuck,
-):
-    """Filter sequences first ... last-1 and, where `into` says where to, add up what smoothing finds.
+def forward_backward(first, last, chain, filtered, ahead, room, posteriors, log_probs, stuck):
+    """Filter sequences first ... last-1 and, where `posteriors` says where to, add up what smoothing finds.
 
-    Without `into`, `filtered` and `ahead` get p(z_t | x_0 ... x_t) and p(z_t | x_0 ... x_t-1) of all steps. With it, they
-    are room for the longest sequence, and p(z_t | all) is added to `sums[into[t]]`, that of first steps to `starts`, and
-    sums over two slices to `pairs`: times the chain's table, which is left to the caller. Where `pairs` is empty, they are
-    not.
+    Without, `filtered` and `ahead` (n, k) get p(z_t | x_0 ... x_t) and p(z_t | x_0 ... x_t-1) of all steps. With it, they
+    are room for the longest sequence.
 
     `stuck` gets the step at which a sequence becomes impossible, else -1; `IN_LOGS` where it is left to logarithms, and
-    `STILL_LOSING`, only without `into`, where what was dropped could matter to steps that follow.
+    `STILL_LOSING`, only without smoothing, where what was dropped could matter to steps that follow.
     """
-    k = len(start)
-    shared = len(moves) == 1
-    smoothing = len(into) > 0
-    counted = len(pairs) > 0
-    offsets = pointer(offsets)
-    start = pointer(start)
-    tables = pointer(tables)
-    moves = pointer(moves)
-    logs = pointer(logs)
-    dens = pointer(dens)
-    tops = pointer(tops)
-    codes = pointer(codes)
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    smoothing = len(posteriors.into) > 0
+    counted = len(posteriors.pairs) > 0
+    chain = pointers(chain)
+    posteriors = pointers(posteriors)
     filtered = pointer(filtered)
     ahead = pointer(ahead)
     room = pointer(room)
-    into = pointer(into)
-    starts = pointer(starts)
-    pairs = pointer(pairs)
-    sums = pointer(sums)
     log_probs = pointer(log_probs)
     stuck = pointer(stuck)
     for s in range(first, last):
-        a = offsets[s]
-        b = offsets[s + 1]
-        base = 0 if smoothing else a
-        _forward(
-            s,
-            a,
-            b,
-            k,
-            base,
-            start,
-            tables,
-            moves,
-            shared,
-            logs,
-            dens,
-            tops,
-            codes,
-            filtered,
-            ahead,
-            room,
-            log_probs,
-            stuck,
-        )
+        a = chain.offsets[s]
+        b = chain.offsets[s + 1]
+        _forward(s, a, b, k, 0 if smoothing else a, shared, chain, filtered, ahead, room, log_probs, stuck)
         if smoothing:
             if stuck[s] == STILL_LOSING:
                 stuck[s] = -1
             if stuck[s] == -1:
                 for j in range(k):
                     room[NOW * k + j] = filtered[(b - 1 - a) * k + j]
-                smooth_back(
-                    a, b, k, tables, moves, shared, filtered, ahead, room, into, starts, pairs, counted, sums
-                )
+                smooth_back(a, b, k, shared, counted, chain, filtered, ahead, room, posteriors)
 
 
 @inner(bare=True)
-def _ways(t, moves_left, turn, k, room, tables, moves, shared, logs, codes, back):
-    """Move best scores from step t along the chain (turn 1) or against it (turn -1, tables turned); return what they lost.
+def _ways(t, moves_left, turn, k, shared, chain, room, scores):
+    """Move best scores from step t along the chain (turn 1) or against it (turn -1); return what was taken off them.
 
-    Scores lie in the first k places of the room. `back[n]` gets the best origin of each state at the n-th move. Scores stay
-    small, so that paths of a million steps are told apart; Kahan's sum keeps what is taken off.
+    Scores of coming states lie in the first k places of the room; `scores[n]` gets those that the n-th move began with.
+    They stay small, so that paths of a million steps are told apart; Kahan's sum keeps what is taken off.
     """
-    score = room
-    ahead = beyond(room, k)
-    origin = beyond(room, 2 * k)
     total = 0.0
     lost = 0.0
     for n in range(moves_left):
-        seen = beyond(logs, codes[t] * k)
+        seen = beyond(chain.logs, chain.codes[t] * k)
+        score = beyond(scores, n * k)
         top = -np.inf
         for j in range(k):
-            score[j] += seen[j]
-            if score[j] > top:
-                top = score[j]
-        if top > -np.inf:
+            v = room[j] + seen[j]
+            score[j] = v
+            top = v if v > top else top
+        if -np.inf < top and not -16.0 < top < 16.0:
             for j in range(k):
                 score[j] -= top
             more = top - lost
             new = total + more
             lost = (new - total) - more
             total = new
-        table = beyond(tables, k * k * (moves[0] if shared else moves[t + 1 if turn > 0 else t]))
-        came = beyond(back, n * k)
-        if k <= FEW:
-            for j in range(k):
-                best = score[0] + table[j]
-                which = 0
-                for i in range(1, k):
-                    w = score[i] + table[i * k + j]
-                    if w > best:
-                        best = w
-                        which = i
-                ahead[j] = best
-                came[j] = which
-            for j in range(k):
-                score[j] = ahead[j]
-        else:
-            for j in range(k):
-                ahead[j] = score[0] + table[j]
-                origin[j] = 0.0
-            for i in range(1, k):
+        # the best of all origins, for four states at a time; which it was is asked only along the path
+        row = 0
+        table = beyond(
+            chain.tables, k * k * (chain.moves[0] if shared else chain.moves[t + 1 if turn > 0 else t])
+        )
+        while row + 4 <= k:
+            r0 = beyond(table, row * k)
+            r1 = beyond(r0, k)
+            r2 = beyond(r1, k)
+            r3 = beyond(r2, k)
+            b0, b1, b2, b3 = -np.inf, -np.inf, -np.inf, -np.inf
+            for i in range(k):
                 v = score[i]
-                line = beyond(table, i * k)
-                for j in range(k):
-                    w = v + line[j]
-                    better = w > ahead[j]
-                    ahead[j] = w if better else ahead[j]
-                    origin[j] = i if better else origin[j]
-            for j in range(k):
-                score[j] = ahead[j]
-                came[j] = int(origin[j])
+                w = v + r0[i]
+                b0 = w if w > b0 else b0
+                w = v + r1[i]
+                b1 = w if w > b1 else b1
+                w = v + r2[i]
+                b2 = w if w > b2 else b2
+                w = v + r3[i]
+                b3 = w if w > b3 else b3
+            room[row], room[row + 1], room[row + 2], room[row + 3] = b0, b1, b2, b3
+            row += 4
+        while row < k:
+            r0 = beyond(table, row * k)
+            b0 = -np.inf
+            for i in range(k):
+                w = score[i] + r0[i]
+                b0 = w if w > b0 else b0
+            room[row] = b0
+            row += 1
         t += turn
     return total
 
 
-@kernel(bare=True)
-def best_paths(first, last, offsets, start, tables, moves, logs, codes, room, back, paths, log_probs):
-    """Write a most probable path of each sequence and log p(path, observed) (Viterbi); `start`, `tables` are logarithms.
+@inner(bare=True)
+def _follow(t, moves_left, turn, state, k, shared, chain, scores, paths):
+    """Write the states that best ways came through, from step t, where it is `state`, back to where they began."""
+    for n in range(moves_left - 1, -1, -1):
+        m = chain.moves[0] if shared else chain.moves[t if turn > 0 else t + 1]
+        row = beyond(chain.tables, (m * k + state) * k)
+        score = beyond(scores, n * k)
+        best = score[0] + row[0]
+        state = 0
+        for i in range(1, k):
+            w = score[i] + row[i]
+            if w > best:
+                best = w
+                state = i
+        t -= turn
+        paths[t] = state
 
-    `back` has room for the origins of all steps of the longest sequence.
+
+@kernel(bare=True)
+def best_paths(first, last, chain, room, scores, paths, log_probs):
+    """Write a most probable path of each sequence and log p(path, observed) (Viterbi).
+
+    `scores` (steps, k) is room for the longest sequence.
     """
-    k = len(start)
-    shared = len(moves) == 1
-    offsets = pointer(offsets)
-    start = pointer(start)
-    tables = pointer(tables)
-    moves = pointer(moves)
-    logs = pointer(logs)
-    codes = pointer(codes)
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    chain = pointers(chain)
     room = pointer(room)
-    back = pointer(back)
+    scores = pointer(scores)
     paths = pointer(paths)
     log_probs = pointer(log_probs)
     for s in range(first, last):
-        a = offsets[s]
-        b = offsets[s + 1]
+        a = chain.offsets[s]
+        b = chain.offsets[s + 1]
         for j in range(k):
-            room[j] = start[j]
-        lost = _ways(a, b - 1 - a, 1, k, room, tables, moves, shared, logs, codes, back)
-        seen = beyond(logs, codes[b - 1] * k)
+            room[j] = chain.start[j]
+        lost = _ways(a, b - 1 - a, 1, k, shared, chain, room, scores)
+        seen = beyond(chain.logs, chain.codes[b - 1] * k)
         best = 0
         for j in range(k):
             room[j] += seen[j]
@@ -383,42 +390,39 @@ def best_paths(first, last, offsets, start, tables, moves, logs, codes, room, ba
                 best = j
         log_probs[s] = lost + room[best]
         paths[b - 1] = best
-        for t in range(b - 2, a - 1, -1):
-            best = int(back[(t - a) * k + best])
-            paths[t] = best
+        _follow(b - 1, b - 1 - a, 1, best, k, shared, chain, scores, paths)
 
 
 @kernel(bare=True)
-def best_ways(t, moves_left, turn, room, tables, moves, logs, codes, back):
+def best_ways(t, moves_left, turn, chain, room, scores):
     """Move best scores along the chain or against it, for a path that is found from both ends; see `_ways`."""
-    k = logs.shape[1]
-    shared = len(moves) == 1
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    chain = pointers(chain)
     room = pointer(room)
-    tables = pointer(tables)
-    moves = pointer(moves)
-    logs = pointer(logs)
-    codes = pointer(codes)
-    back = pointer(back)
-    return _ways(t, moves_left, turn, k, room, tables, moves, shared, logs, codes, back)
+    scores = pointer(scores)
+    return _ways(t, moves_left, turn, k, shared, chain, room, scores)
 
 
 @kernel(bare=True)
-def follow_ways(t, moves_left, turn, state, back, paths):
-    """Write the states that best ways came through, from step t, where it is `state`, back to where they began."""
-    for n in range(moves_left - 1, -1, -1):
-        state = int(back[n, state])
-        t -= turn
-        paths[t] = state
+def follow_ways(t, moves_left, turn, state, chain, scores, paths):
+    """Write the states that best ways came through; see `_follow`."""
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    chain = pointers(chain)
+    scores = pointer(scores)
+    paths = pointer(paths)
+    _follow(t, moves_left, turn, state, k, shared, chain, scores, paths)
 
 
 @kernel
-def ranked_paths(first, last, offsets, start, tables, moves, logs, codes, paths, log_probs):
+def ranked_paths(first, last, chain, paths, log_probs):
     """Write the most probable paths `(n, steps)` of each sequence, best first, and `log_probs (sequences, n)`.
 
-    Where there are fewer possible ones, the log probabilities of the rest are minus infinity. `start` and `tables` are
-    logarithms. List Viterbi (Seshadri and Sundberg 1994): each state keeps its n best ways there, merged from the sorted
-    ways to its predecessors.
+    Where there are fewer possible ones, the log probabilities of the rest are minus infinity. List Viterbi (Seshadri and
+    Sundberg 1994): each state keeps its n best ways there, merged from the sorted ways to its predecessors.
     """
+    offsets, start, tables, moves, logs, codes = chain
     k, n = len(start), len(paths)
     shared = len(moves) == 1
     longest = 0
@@ -444,8 +448,8 @@ def ranked_paths(first, last, offsets, start, tables, moves, logs, codes, paths,
                     best = -1
                     most = -np.inf
                     for i in range(k):
-                        if at[i] < n and score[i, at[i]] + tables[m, i, j] > most:
-                            most = score[i, at[i]] + tables[m, i, j]
+                        if at[i] < n and score[i, at[i]] + tables[m, j, i] > most:
+                            most = score[i, at[i]] + tables[m, j, i]
                             best = i
                     ahead[j, q] = most + logs[r, j]
                     back[t - a, j, q] = -1
@@ -476,11 +480,12 @@ def ranked_paths(first, last, offsets, start, tables, moves, logs, codes, paths,
 
 
 @kernel
-def draw_paths(first, last, offsets, tables, moves, filtered, seeds, paths):
+def draw_paths(first, last, chain, filtered, seeds, paths):
     """Write paths `(n, steps)` drawn given what was observed, backwards from filtered probabilities.
 
     `seeds (sequences, 4)` are states of random numbers, so that draws do not depend on who makes them.
     """
+    offsets, tables, moves = chain.offsets, chain.tables, chain.moves
     k = filtered.shape[1]
     shared = len(moves) == 1
     weight = np.empty(k)

@@ -4,7 +4,7 @@ A state's density is exp(c - x' L x / 2 + h' x). An observed number adds to L an
 then each independent part of the noise takes from them what it blurs. Cost: steps times states cubed.
 """
 
-# ruff: noqa: N803, E741 (letters of the literature)
+# ruff: noqa: N803, N806, E741 (letters of the literature)
 
 import math
 
@@ -13,27 +13,27 @@ from markovia.kernels.sequences.kalman import LOG_2PI, copy, decorrelate, sandwi
 
 
 @kernel(bare=True)
-def information(
-    back, G, Z, H, y, push, seen, offsets, first, last, L, h, before, before_h, after, after_h, constant, lower, z, room
-):  # fmt: skip
-    """Run sequences from L and h on, with `back` the transitions inverted and turned, G roots of noise's covariances.
+def information(steps, y, push, first, last, L, h, before, after, constant, lower, z, room):
+    """Run sequences from L and h on; transitions of `steps` are inverted and turned, Q roots of noise's covariances.
 
-    `constant` is c after each step, as densities of y and x; moves leave out the determinants of transitions. Returns
-    the row of an observation without noise, else -1.
+    `before` and `after` each step are pairs of L (rows, n, n) and h (rows, n). `constant` is c after each step, as densities
+    of y and x; moves leave out the determinants of transitions. Returns the row of an observation without noise, else -1.
     """
+    back, G, seen, offsets = steps.T, steps.Q, steps.seen, steps.offsets
     n = L.shape[1]
     for q in range(first, last):
         c = 0.0
         for row in range(offsets[q], offsets[q + 1]):
             t = row - offsets[q]
-            copy(n, L, q, before, row)
+            copy(n, L, q, before[0], row)
             for a in range(n):
-                before_h[row, a] = h[q, a]
-            m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
+                before[1][row, a] = h[q, a]
+            # the step's numbers, one at a time
+            m = decorrelate(row, t, steps, lower, z)
             if m < 0:
                 return row
             k = 0
-            for j in range(Z.shape[1]):
+            for j in range(seen.shape[1]):
                 if seen[row, j]:
                     noise = lower[row, k, k]
                     if not noise > 0.0:
@@ -50,15 +50,16 @@ def information(
                             L[q, a, b] += f * z[row, k, b]
                     k += 1
             constant[row] = c
-            copy(n, L, q, after, row)
+            copy(n, L, q, after[0], row)
             for a in range(n):
-                after_h[row, a] = h[q, a]
+                after[1][row, a] = h[q, a]
+            # the move as a change of variables, first the matrix and then the push
             moved = min(t, len(back) - 1)
             sandwich(back, moved, L, q, room, 1.0, L, q, 0.0, L, q)
             for a in range(n):
                 found = 0.0
                 for b in range(n):
-                    found += back[moved, a, b] * after_h[row, b]
+                    found += back[moved, a, b] * after[1][row, b]
                 h[q, a] = found
             pushed = min(row, len(push) - 1)
             for a in range(n):
@@ -69,6 +70,7 @@ def information(
                     found += L[q, a, b] * push[pushed, b]
                 h[q, a] += found
                 c -= 0.5 * push[pushed, a] * found
+            # what each column of G blurs
             added = min(t, len(G) - 1)
             for i in range(n):
                 size = 1.0

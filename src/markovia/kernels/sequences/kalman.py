@@ -8,11 +8,11 @@ apart from the means, and each step points to the `slot` that holds its gains: w
 have come to rest, steps share a slot and cost only their means. The smoother runs backwards in r and N (de Jong 1989), which
 inverts nothing: noiseless states are no trouble. Steps of a diffuse start, before `begin`, are left to `kalman_diffuse`.
 
-Matrices have one entry for all steps, or one a step of a sequence; offsets c and d one for all, or one a row of the data.
-Functions on matrices take stacks of them and which one is meant. `room` is what a thread works in: a few planes of n by 2 n.
+Arrays are those of `kalman_records`; offsets c and d have one row for all, or one a row of the data. Functions on matrices
+take stacks of them and which one is meant. `room` is what a thread works in: a few planes of n by 2 n.
 """
 
-# ruff: noqa: N803, E741 (letters of the literature)
+# ruff: noqa: N803, N806, E741 (letters of the literature)
 
 import math
 
@@ -36,12 +36,12 @@ def same(n, a, i, b, j):
 
 
 @inner(bare=True)
-def repeats(row, seen, slot, P, q, before, rests):
+def repeats(row, seen, gains, P, q, rests):
     """Say whether a step's covariances are those of the step before it, where `rests` says so of that one."""
     for j in range(seen.shape[1]):
         if seen[row, j] != seen[row - 1, j]:
             return False
-    return rests or same(P.shape[1], P, q, before, slot[row - 1])
+    return rests or same(P.shape[1], P, q, gains.before, gains.slot[row - 1])
 
 
 @inner(bare=True)
@@ -53,9 +53,11 @@ def copy(n, a, i, b, j):
 
 
 @inner(bare=True)
-def decorrelate(row, seen, Z, at_z, H, at_h, L, z):
+def decorrelate(row, t, steps, L, z):
     """Set H = L D L' and z = inverse(L) Z for numbers seen, D on L's diagonal; return how many, or -1 for a negative D."""
+    Z, H, seen = steps.Z, steps.H, steps.seen
     n = Z.shape[2]
+    at_z, at_h = min(t, len(Z) - 1), min(t, len(H) - 1)
     m = 0
     for j in range(Z.shape[1]):
         if seen[row, j]:
@@ -104,11 +106,12 @@ def sandwich(X, x, P, p, room, sign, base, b, times, out, o):
 
 
 @inner(bare=True)
-def take_in(row, i, P, q, noise, room, z, gain, weight, logs):
+def take_in(row, i, P, q, gains, room):
     """Take a number into a covariance; say whether its variance is not zero."""
+    z, gain, weight = gains.z, gains.gain, gains.weight
     n = P.shape[1]
-    variance = noise
-    size = noise
+    variance = gains.lower[row, i, i]
+    size = variance
     for a in range(n):
         found = 0.0
         for b in range(n):
@@ -119,7 +122,7 @@ def take_in(row, i, P, q, noise, room, z, gain, weight, logs):
     if not variance > SINGULAR * size:
         return False
     weight[row, i] = 1.0 / variance
-    logs[row] += math.log(variance)
+    gains.logs[row] += math.log(variance)
     for a in range(n):
         found = room[1, 0, a] * weight[row, i]
         gain[row, i, a] = found
@@ -130,35 +133,32 @@ def take_in(row, i, P, q, noise, room, z, gain, weight, logs):
 
 
 @kernel(bare=True)
-def covariances(
-    T, Q, Z, H, seen, offsets, begin, first, last, P, slot, before, after, z, gain, weight, lower, logs, room
-):  # fmt: skip
-    """Compute the covariances and gains of some sequences from `begin` and P on, into slots that begin where they do.
+def covariances(steps, gains, first, last, P, room):
+    """Compute the gains of some sequences from `begin` and P (sequences, n, n) on, into slots that begin where they do.
 
-    `before` and `after` are the states' covariances given what was seen before and up to a step; `gain`, `weight` (one over
-    the variance) and `z` belong to the numbers taken in one at a time, `lower` is L, `logs` are the log likelihood's terms
-    without innovations. Returns the row of a singular innovation, else -1.
+    Returns the row of a singular innovation, else -1.
     """
+    T, Q, begin, offsets, slot = steps.T, steps.Q, steps.begin, steps.offsets, gains.slot
     n = T.shape[1]
-    steady = len(T) == 1 and len(Q) == 1 and len(Z) == 1 and len(H) == 1
+    steady = len(T) == 1 and len(Q) == 1 and len(steps.Z) == 1 and len(steps.H) == 1
     for q in range(first, last):
         rests = False
         for row in range(begin[q], offsets[q + 1]):
-            rests = steady and row > begin[q] and repeats(row, seen, slot, P, q, before, rests)
+            rests = steady and row > begin[q] and repeats(row, steps.seen, gains, P, q, rests)
             if rests:
                 slot[row] = slot[row - 1]
             else:
                 t = row - offsets[q]
                 slot[row] = row
-                copy(n, P, q, before, row)
-                m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
+                copy(n, P, q, gains.before, row)
+                m = decorrelate(row, t, steps, gains.lower, gains.z)
                 if m < 0:
                     return row
-                logs[row] = m * LOG_2PI
+                gains.logs[row] = m * LOG_2PI
                 for i in range(m):
-                    if not take_in(row, i, P, q, lower[row, i, i], room, z, gain, weight, logs):
+                    if not take_in(row, i, P, q, gains, room):
                         return row
-                copy(n, P, q, after, row)
+                copy(n, P, q, gains.after, row)
                 sandwich(T, min(t, len(T) - 1), P, q, room, 1.0, Q, min(t, len(Q) - 1), 1.0, P, q)
     return -1
 
@@ -180,11 +180,15 @@ def propagate(T, push, start, offsets, first, last, x):
 
 
 @kernel(bare=True)
-def filter_means(
-    T, c, d, start, y, seen, offsets, first, last, slot, z, gain, weight, lower, logs, before, after, innovation,
-    log_prob, room,
-):  # fmt: skip
-    """Compute states' means before and after each step, innovations of numbers taken in one at a time, log likelihoods."""
+def filter_means(steps, gains, pushes, start, y, first, last, means, log_prob, room):
+    """Compute `means` (before and after each step, innovations of numbers taken in one at a time) and log likelihoods.
+
+    `pushes` are c and d.
+    """
+    T, offsets = steps.T, steps.offsets
+    z, gain, weight, lower = gains.z, gains.gain, gains.weight, gains.lower
+    before, after, innovation = means
+    c, d = pushes
     n = T.shape[1]
     p = y.shape[1]
     for q in range(first, last):
@@ -192,14 +196,14 @@ def filter_means(
         for a in range(n):
             before[offsets[q], a] = start[a]
         for row in range(offsets[q], offsets[q + 1]):
-            s = slot[row]
+            s = gains.slot[row]
             m = 0
             for a in range(n):
                 after[row, a] = before[row, a]
             own = min(row, len(d) - 1)
-            total += logs[s]
+            total += gains.logs[s]
             for j in range(p):
-                if seen[row, j]:
+                if steps.seen[row, j]:
                     found = y[row, j] - d[own, j]
                     for k in range(m):
                         found -= lower[s, m, k] * room[0, k]
@@ -223,6 +227,16 @@ def filter_means(
 
 
 @inner(bare=True)
+def numbers_seen(seen, row):
+    """Return how many numbers of a row are not missing."""
+    m = 0
+    for j in range(seen.shape[1]):
+        if seen[row, j]:
+            m += 1
+    return m
+
+
+@inner(bare=True)
 def moved_back(T, t, r, q, room):
     """Set r to T' r."""
     n = T.shape[1]
@@ -236,22 +250,22 @@ def moved_back(T, t, r, q, room):
 
 
 @kernel(bare=True)
-def smooth_means(
-    T, seen, offsets, begin, first, last, slot, z, gain, weight, before, covariance, innovation, r, smoothed, room
-):  # fmt: skip
-    """Compute the states' means given whole sequences, from their ends to `begin`; r begins at zero."""
+def smooth_means(steps, gains, first, last, means, r, smoothed, room):
+    """Compute the states' means given whole sequences, from their ends to `begin`; r (sequences, n) begins at zero.
+
+    `means` are those before each step, and innovations.
+    """
+    T, offsets, covariance = steps.T, steps.offsets, gains.before
+    z, gain, weight = gains.z, gains.gain, gains.weight
+    before, innovation = means
     n = T.shape[1]
     for q in range(first, last):
         end = offsets[q + 1] - 1
-        for row in range(end, begin[q] - 1, -1):
-            s = slot[row]
-            m = 0
-            for j in range(seen.shape[1]):
-                if seen[row, j]:
-                    m += 1
+        for row in range(end, steps.begin[q] - 1, -1):
+            s = gains.slot[row]
             if row < end:
                 moved_back(T, min(row - offsets[q], len(T) - 1), r, q, room)
-            for i in range(m - 1, -1, -1):
+            for i in range(numbers_seen(steps.seen, row) - 1, -1, -1):
                 f = innovation[row, i] * weight[s, i]
                 for a in range(n):
                     f -= gain[s, i, a] * r[q, a]
@@ -265,8 +279,9 @@ def smooth_means(
 
 
 @inner(bare=True)
-def add_back(N, at, k, z, s, i, f, room):
-    """Set N to K' N K + f z z', where K = I - k z'."""
+def add_back(N, at, gains, s, i, f, room):
+    """Set N to K' N K + f z z', where K = I - k z' and k is the gain."""
+    k, z = gains.gain, gains.z
     n = N.shape[1]
     for a in range(n):
         found = 0.0
@@ -282,20 +297,19 @@ def add_back(N, at, k, z, s, i, f, room):
 
 
 @kernel(bare=True)
-def smooth_covariances(
-    back, seen, offsets, begin, first, last, slot, z, gain, weight, before, N, each, place, smoothed, entering, room
-):  # fmt: skip
+def smooth_covariances(steps, gains, first, last, N, each, place, smoothed, entering, room):
     """Compute the states' covariances given whole sequences, from their ends to `begin`; row t has its own at `place[t]`.
 
-    `back` is T turned; N begins at zero, with `each` matrices a sequence. `entering` is what N was when it came from the
-    steps after, for the covariances of neighbours.
+    T is turned; N begins at zero, with `each` matrices a sequence. `entering` (rows, n, n) is what N was when it came from
+    the steps after, for the covariances of neighbours.
     """
+    back, offsets, slot, before = steps.T, steps.offsets, gains.slot, gains.before
     n = back.shape[1]
     for q in range(first, last):
         rests = False
         end = offsets[q + 1] - 1
         at = each * q
-        for row in range(end, begin[q] - 1, -1):
+        for row in range(end, steps.begin[q] - 1, -1):
             s = slot[row]
             rests = (
                 row < end - 1
@@ -311,10 +325,6 @@ def smooth_covariances(
                 t = min(row - offsets[q], len(back) - 1)
                 if row < end:
                     sandwich(back, t, N, at, room, 1.0, N, at, 0.0, N, at)
-                m = 0
-                for j in range(seen.shape[1]):
-                    if seen[row, j]:
-                        m += 1
-                for i in range(m - 1, -1, -1):
-                    add_back(N, at, gain, z, s, i, weight[s, i], room)
+                for i in range(numbers_seen(steps.seen, row) - 1, -1, -1):
+                    add_back(N, at, gains, s, i, gains.weight[s, i], room)
                 sandwich(before, s, N, at, room, -1.0, before, s, 1.0, smoothed, row)

@@ -3,7 +3,8 @@
 A covariance is P + kappa U with kappa to infinity (Koopman and Durbin 2000), and U = A A' is carried as A, with a column for
 each direction that is not told yet. A number that A says something about is spent on the start and takes a column away; with
 none left, from the row `begin[q]` on, sequences are ordinary (`kalman`). In the smoother r + u / kappa, and
-N[0] + N[1] / kappa + N[2] / kappa^2, run on backwards from there.
+N[0] + N[1] / kappa + N[2] / kappa^2, run on backwards from there. Arrays are those of `kalman_records`; A is (sequences, n,
+directions), `slack` (sequences, n).
 
 Whether a number tells something is a question of zero or not, and may be asked long after what is zero came about: a gap
 leaves a start half told for a season. So `slack` has a bound of the rounding in each row of A, which moves with it, and a
@@ -21,6 +22,7 @@ from markovia.kernels.sequences.kalman import (
     copy,
     decorrelate,
     moved_back,
+    numbers_seen,
     sandwich,
     take_in,
 )
@@ -32,17 +34,15 @@ MOST_ROUNDING = 1e-11
 
 
 @inner(bare=True)
-def spend(
-    row, i, P, A, slack, q, rank, noise, room, z, gain, weight, logs, variance, vague_variance, vague_gain
-):
+def spend(row, i, P, A, slack, q, rank, gains, vague, room):
     """Spend a number on the start, where it tells something about that; say whether it does.
 
     room[1, 0] is A'z, the direction it tells, and then A A'z; room[2, 0] is P z.
     """
+    z, gain = gains.z, gains.gain
     n = P.shape[1]
     told = 0.0
     doubt = 0.0
-    vague_variance[row, i] = 0.0
     for a in range(n):
         doubt += abs(z[row, i, a]) * slack[q, a]
     for j in range(rank):
@@ -53,7 +53,7 @@ def spend(
     length = math.sqrt(told)
     if not length > doubt:
         return False
-    F = noise
+    F = gains.lower[row, i, i]
     for a in range(n):
         room[1, 0, n + a] = 0.0
         room[2, 0, a] = 0.0
@@ -62,13 +62,13 @@ def spend(
         for b in range(n):
             room[2, 0, a] += P[q, a, b] * z[row, i, b]
         F += room[2, 0, a] * z[row, i, a]
-    variance[row, i] = F
-    vague_variance[row, i] = told
-    weight[row, i] = 0.0
-    logs[row] += math.log(told)
+    vague.variance[row, i] = F
+    vague.told[row, i] = told
+    gains.weight[row, i] = 0.0
+    gains.logs[row] += math.log(told)
     for a in range(n):
         gain[row, i, a] = room[1, 0, n + a] / told
-        vague_gain[row, i, a] = (room[2, 0, a] - gain[row, i, a] * F) / told
+        vague.gain[row, i, a] = (room[2, 0, a] - gain[row, i, a] * F) / told
     for a in range(n):
         f = gain[row, i, a] * F - room[2, 0, a]
         for b in range(n):
@@ -139,15 +139,9 @@ def squared(A, q, rank, out, o):
 
 
 @kernel(bare=True)
-def diffuse_covariances(
-    T, Q, Z, H, seen, offsets, begin, first, last, P, A, slack, slot, before, after, z, gain, weight, lower, logs, vague,
-    vague_before, vague_after, variance, vague_variance, vague_gain, room,
-):  # fmt: skip
-    """Run sequences until their start is told, and set `begin` to the row after; the rest is as in `covariances`.
-
-    `vague` says how many directions a row begins with that are not told, and the arrays of that name hold the parts of
-    covariances that grow without bound; a number with `vague_variance` above 0 is spent on the start.
-    """
+def diffuse_covariances(steps, gains, vague, first, last, P, A, slack, room):
+    """Run sequences until their start is told, and set `begin` to the row after; the rest is as in `covariances`."""
+    T, Q, offsets = steps.T, steps.Q, steps.offsets
     n = T.shape[1]
     for q in range(first, last):
         rank = A.shape[2]
@@ -161,77 +155,69 @@ def diffuse_covariances(
         row = offsets[q]
         while rank > 0 and row < offsets[q + 1]:
             t = row - offsets[q]
-            slot[row] = row
-            vague[row] = rank
-            copy(n, P, q, before, row)
-            squared(A, q, rank, vague_before, row)
-            m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
+            gains.slot[row] = row
+            vague.rank[row] = rank
+            copy(n, P, q, gains.before, row)
+            squared(A, q, rank, vague.before, row)
+            m = decorrelate(row, t, steps, gains.lower, gains.z)
             if m < 0:
                 return row
-            logs[row] = m * LOG_2PI
+            gains.logs[row] = m * LOG_2PI
             for i in range(m):
-                noise = lower[row, i, i]
-                vague_variance[row, i] = 0.0
-                if rank > 0 and spend(
-                    row, i, P, A, slack, q, rank, noise, room, z, gain, weight, logs, variance, vague_variance,
-                    vague_gain,
-                ):  # fmt: skip
+                vague.told[row, i] = 0.0
+                if rank > 0 and spend(row, i, P, A, slack, q, rank, gains, vague, room):
                     rank -= 1
-                elif not take_in(row, i, P, q, noise, room, z, gain, weight, logs):
+                elif not take_in(row, i, P, q, gains, room):
                     return row
-            copy(n, P, q, after, row)
-            squared(A, q, rank, vague_after, row)
+            copy(n, P, q, gains.after, row)
+            squared(A, q, rank, vague.after, row)
             moved = min(t, len(T) - 1)
             sandwich(T, moved, P, q, room, 1.0, Q, min(t, len(Q) - 1), 1.0, P, q)
             reach = move_loads(T, moved, A, slack, q, rank, reach, room)
             if reach == 0.0:
                 rank = 0
             row += 1
-        begin[q] = row
+        steps.begin[q] = row
     return -1
 
 
 @kernel(bare=True)
-def diffuse_means(
-    T, seen, offsets, begin, first, last, slot, z, gain, weight, variance, vague_variance, vague_gain, before, covariance,
-    vague_before, innovation, r, u, smoothed, room,
-):  # fmt: skip
+def diffuse_means(steps, gains, vague, first, last, means, r, u, smoothed, room):
     """Go on with `smooth_means` in the rows before `begin`; u begins at zero."""
+    T, offsets, z, gain = steps.T, steps.offsets, gains.z, gains.gain
+    before, innovation = means
     n = T.shape[1]
     for q in range(first, last):
-        for row in range(begin[q] - 1, offsets[q] - 1, -1):
-            s = slot[row]
-            m = 0
-            for j in range(seen.shape[1]):
-                if seen[row, j]:
-                    m += 1
+        for row in range(steps.begin[q] - 1, offsets[q] - 1, -1):
+            s = gains.slot[row]
             if row < offsets[q + 1] - 1:
                 t = min(row - offsets[q], len(T) - 1)
                 moved_back(T, t, r, q, room)
                 moved_back(T, t, u, q, room)
-            for i in range(m - 1, -1, -1):
-                f = innovation[row, i] * weight[s, i]
+            for i in range(numbers_seen(steps.seen, row) - 1, -1, -1):
+                f = innovation[row, i] * gains.weight[s, i]
                 g = 0.0
                 for a in range(n):
                     f -= gain[s, i, a] * r[q, a]
                     g -= gain[s, i, a] * u[q, a]
-                if vague_variance[s, i] > 0.0:
-                    g += innovation[row, i] / vague_variance[s, i]
+                if vague.told[s, i] > 0.0:
+                    g += innovation[row, i] / vague.told[s, i]
                     for a in range(n):
-                        g -= vague_gain[s, i, a] * r[q, a]
+                        g -= vague.gain[s, i, a] * r[q, a]
                 for a in range(n):
                     r[q, a] += f * z[s, i, a]
                     u[q, a] += g * z[s, i, a]
             for a in range(n):
                 found = before[row, a]
                 for b in range(n):
-                    found += covariance[s, a, b] * r[q, b] + vague_before[s, a, b] * u[q, b]
+                    found += gains.before[s, a, b] * r[q, b] + vague.before[s, a, b] * u[q, b]
                 smoothed[row, a] = found
 
 
 @inner(bare=True)
-def cross_back(N, at, k, g, z, s, i, room):
-    """Add -(K' N[at - 1] g) z' and its transpose to N[at], where K = I - k z'."""
+def cross_back(N, at, gains, g, s, i, room):
+    """Add -(K' N[at - 1] g) z' and its transpose to N[at], where K = I - k z' and k is the gain."""
+    k, z = gains.gain, gains.z
     n = N.shape[1]
     f = 0.0
     for a in range(n):
@@ -260,44 +246,41 @@ def product(a, i, b, j, out, o):
 
 @kernel(bare=True)
 def diffuse_smooth_covariances(
-    back, seen, offsets, begin, first, last, slot, z, gain, weight, variance, vague_variance, vague_gain, before,
-    vague_before, N, place, smoothed, entering, vague_entering, room,
-):  # fmt: skip
+    steps, gains, vague, first, last, N, place, smoothed, entering, vague_entering, room
+):
     """Go on with `smooth_covariances` in the rows before `begin`, with three matrices N a sequence."""
+    back, offsets, before = steps.T, steps.offsets, gains.before
     n = back.shape[1]
     for q in range(first, last):
         at = 3 * q
-        for row in range(begin[q] - 1, offsets[q] - 1, -1):
-            s = slot[row]
+        for row in range(steps.begin[q] - 1, offsets[q] - 1, -1):
+            s = gains.slot[row]
             place[row] = row
             copy(n, N, at, entering, row)
             copy(n, N, at + 1, vague_entering, row)
-            m = 0
-            for j in range(seen.shape[1]):
-                if seen[row, j]:
-                    m += 1
             if row < offsets[q + 1] - 1:
                 t = min(row - offsets[q], len(back) - 1)
                 for b in range(at, at + 3):
                     sandwich(back, t, N, b, room, 1.0, N, b, 0.0, N, b)
-            for i in range(m - 1, -1, -1):
-                told = vague_variance[s, i]
+            for i in range(numbers_seen(steps.seen, row) - 1, -1, -1):
+                told = vague.told[s, i]
                 for b in range(2, -1, -1):
-                    f = weight[s, i] if b == 0 else 0.0
+                    f = gains.weight[s, i] if b == 0 else 0.0
                     if told > 0.0 and b == 1:
                         f = 1.0 / told
                     if told > 0.0 and b == 2:
-                        f = -variance[s, i] / told**2
+                        f = -vague.variance[s, i] / told**2
                         for c in range(n):
                             for d in range(n):
-                                f += vague_gain[s, i, c] * N[at, c, d] * vague_gain[s, i, d]
-                    add_back(N, at + b, gain, z, s, i, f, room)
+                                f += vague.gain[s, i, c] * N[at, c, d] * vague.gain[s, i, d]
+                    add_back(N, at + b, gains, s, i, f, room)
                     if told > 0.0 and b > 0:
-                        cross_back(N, at + b, gain, vague_gain, z, s, i, room)
+                        cross_back(N, at + b, gains, vague.gain, s, i, room)
+            # before - before N[0] before - vague N[2] vague - vague N[1] before - its transpose
             sandwich(before, s, N, at, room, -1.0, before, s, 1.0, smoothed, row)
-            sandwich(vague_before, s, N, at + 2, room, -1.0, smoothed, row, 1.0, smoothed, row)
+            sandwich(vague.before, s, N, at + 2, room, -1.0, smoothed, row, 1.0, smoothed, row)
             product(N, at + 1, before, s, room, 1)
-            product(vague_before, s, room, 1, room, 2)
+            product(vague.before, s, room, 1, room, 2)
             for a in range(n):
                 for b in range(n):
                     smoothed[row, a, b] -= room[2, a, b] + room[2, b, a]

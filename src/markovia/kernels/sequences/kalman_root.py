@@ -1,6 +1,6 @@
 """Kalman filters that carry roots S of covariances S S' from step to step: Potter's update, and triangles by reflections."""
 
-# ruff: noqa: N803 (letters of the literature)
+# ruff: noqa: N803, N806 (letters of the literature)
 
 import math
 
@@ -49,9 +49,11 @@ def square(S, q, P):
 
 
 @inner(bare=True)
-def take_into_root(row, i, S, q, noise, room, z, gain, weight, logs):
+def take_into_root(row, i, S, q, gains, room):
     """Take a number into the root of a covariance; say whether its variance is not zero."""
+    z, gain, weight = gains.z, gains.gain, gains.weight
     n = S.shape[1]
+    noise = gains.lower[row, i, i]
     variance = noise
     for b in range(n):
         found = 0.0
@@ -62,7 +64,7 @@ def take_into_root(row, i, S, q, noise, room, z, gain, weight, logs):
     if not variance > 0.0:
         return False
     weight[row, i] = 1.0 / variance
-    logs[row] += math.log(variance)
+    gains.logs[row] += math.log(variance)
     scale = 1.0 / (1.0 + math.sqrt(noise * weight[row, i]))
     for a in range(n):
         found = 0.0
@@ -76,31 +78,31 @@ def take_into_root(row, i, S, q, noise, room, z, gain, weight, logs):
 
 
 @kernel(bare=True)
-def root_covariances(
-    T, G, Z, H, seen, offsets, begin, first, last, P, S, slot, before, after, z, gain, weight, lower, logs, room
-):  # fmt: skip
-    """Do as `kalman.covariances` with roots: S of P, and G of the noise's covariances."""
+def root_covariances(steps, gains, first, last, P, S, room):
+    """Do as `kalman.covariances` with roots: S of P, and G of the noise's covariances in place of Q."""
+    T, G, begin, offsets, slot = steps.T, steps.Q, steps.begin, steps.offsets, gains.slot
     n = T.shape[1]
-    steady = len(T) == 1 and len(G) == 1 and len(Z) == 1 and len(H) == 1
+    steady = len(T) == 1 and len(G) == 1 and len(steps.Z) == 1 and len(steps.H) == 1
     for q in range(first, last):
         rests = False
         for row in range(begin[q], offsets[q + 1]):
-            rests = steady and row > begin[q] and repeats(row, seen, slot, P, q, before, rests)
+            rests = steady and row > begin[q] and repeats(row, steps.seen, gains, P, q, rests)
             if rests:
                 slot[row] = slot[row - 1]
             else:
                 t = row - offsets[q]
                 slot[row] = row
-                copy(n, P, q, before, row)
-                m = decorrelate(row, seen, Z, min(t, len(Z) - 1), H, min(t, len(H) - 1), lower, z)
+                copy(n, P, q, gains.before, row)
+                m = decorrelate(row, t, steps, gains.lower, gains.z)
                 if m < 0:
                     return row
-                logs[row] = m * LOG_2PI
+                gains.logs[row] = m * LOG_2PI
                 for i in range(m):
-                    if not take_into_root(row, i, S, q, lower[row, i, i], room, z, gain, weight, logs):
+                    if not take_into_root(row, i, S, q, gains, room):
                         return row
                 square(S, q, P)
-                copy(n, P, q, after, row)
+                copy(n, P, q, gains.after, row)
+                # the next root is a triangle of (T S, G): its square is T P T' + G G'
                 moved = min(t, len(T) - 1)
                 added = min(t, len(G) - 1)
                 for i in range(n):

@@ -2,7 +2,7 @@
 
 The first half is filtered forwards (`hidden_chain.forward_backward`) while messages p(what follows | state), rescaled, come
 back through the second; then both halves are finished at once, the first backwards from where they met, the second forwards.
-That is as much work as smoothing from one end. Arrays are those of `hidden_chain`. Where a positive number would come near
+That is as much work as smoothing from one end. Arrays are those of `chain_records`. Where a positive number would come near
 the smallest ones, the kernels here give up (they return False or minus infinity), and the caller goes the other way.
 """
 
@@ -11,7 +11,7 @@ from math import log
 import numpy as np
 
 from markovia.kernels.kernel import kernel
-from markovia.kernels.pointers import pointer
+from markovia.kernels.pointers import pointer, pointers
 from markovia.kernels.sequences.hidden_chain import smooth_back
 
 REORDERED = {"reassoc", "contract"}
@@ -19,8 +19,9 @@ TINY = 1e-250
 
 
 @kernel(fastmath=REORDERED)
-def messages_back(m, b, tables, moves, logs, dens, codes, messages):
+def messages_back(m, b, chain, messages):
     """Write the message from the steps after t to step t = m-1 ... b-1 into row `t - m + 1`; return whether all is well."""
+    tables, moves, logs, dens, codes = chain.tables, chain.moves, chain.logs, chain.dens, chain.codes
     k = dens.shape[1]
     shared = len(moves) == 1
     weight = np.empty(k)
@@ -53,26 +54,24 @@ def messages_back(m, b, tables, moves, logs, dens, codes, messages):
 
 
 @kernel(bare=True, fastmath=REORDERED)
-def finish_first(a, m, tables, moves, filtered, ahead, room, into, starts, pairs, sums):
+def finish_first(a, m, chain, filtered, ahead, room, posteriors):
     """Smooth steps a ... m-1 backwards from p(z_m-1 | all), in the room; see `hidden_chain.smooth_back`."""
     k = filtered.shape[1]
-    shared = len(moves) == 1
-    counted = len(pairs) > 0
-    tables = pointer(tables)
-    moves = pointer(moves)
+    shared = len(chain.moves) == 1
+    counted = len(posteriors.pairs) > 0
+    chain = pointers(chain)
+    posteriors = pointers(posteriors)
     filtered = pointer(filtered)
     ahead = pointer(ahead)
     room = pointer(room)
-    into = pointer(into)
-    starts = pointer(starts)
-    pairs = pointer(pairs)
-    sums = pointer(sums)
-    smooth_back(a, m, k, tables, moves, shared, filtered, ahead, room, into, starts, pairs, counted, sums)
+    smooth_back(a, m, k, shared, counted, chain, filtered, ahead, room, posteriors)
 
 
 @kernel(fastmath=REORDERED)
-def finish_second(m, b, now, tables, moves, logs, dens, tops, codes, messages, into, pairs, sums):
+def finish_second(m, b, now, chain, messages, posteriors):
     """Smooth steps m ... b-1 forwards from `now`, p(z_m-1 | what came before); return log p of their observations."""
+    tables, moves, logs, dens, codes = chain.tables, chain.moves, chain.logs, chain.dens, chain.codes
+    into, pairs, sums = posteriors.into, posteriors.pairs, posteriors.sums
     k = len(now)
     counted = len(pairs) > 0
     shared = len(moves) == 1
@@ -110,7 +109,7 @@ def finish_second(m, b, now, tables, moves, logs, dens, tops, codes, messages, i
         for j in range(k):
             now[j] = ahead[j] * dens[r, j]
             size += now[j]
-        part += tops[r]
+        part += chain.tops[r]
         if t % 1024 == 0:
             total += part
             part = 0.0

@@ -2,12 +2,9 @@
 
 A segmentation cuts a sequence into segments, each with a label and a length of at most D steps. Its score is the sum of
 `start[label]` of the first segment, `moves[before, label]` of the others, `lengths[label, length - 1]` of each (`last` for
-the segment that ends the sequence, which may go on unseen) and `scores[t, label]` of all steps. All are logarithms and need
-not be normalised. Arrays: `start (k,)`, `moves (k, k)`, `lengths` and `last (k, D)`, `scores (steps, k)`.
-
-`begins[t, j]` is the logarithm of what leads to a segment j that begins at t, `ends[t, j]` of what leads to one that ends
-there. A shift, `tops[t]`, is taken off the scores of each step, so that the sums stay small however long a sequence is.
-Cost: steps times k times (k + D).
+the segment that ends the sequence, which may go on unseen) and `scores[t, label]` of all steps. Arrays are those of
+`segment_records`. A shift, `tops[t]`, is taken off the scores of each step, so that the sums stay small however long a
+sequence is. Cost: steps times k times (k + D).
 """
 
 from math import exp, log
@@ -37,8 +34,9 @@ def _log_sum(terms, n):
 
 
 @inner(bare=True)
-def _pieces(a, t, j, table, scores, tops, begins, terms):
+def _pieces(a, t, j, table, scores, sweep, terms):
     """Write the logarithms of all segments j that end at t, by length from 1 on, and return how many there are."""
+    begins, tops = sweep.begins, sweep.tops
     longest = table.shape[1]
     if longest > t - a + 1:
         longest = t - a + 1
@@ -65,13 +63,10 @@ def _arrive(a, t, start, moves, ends, begins, terms):
 
 
 @kernel(bare=True)
-def forward_segments(
-    first, last_one, offsets, start, moves, lengths, last, scores, begins, ends, tops, log_probs, terms
-):
-    """Write `begins`, `ends`, `tops` of sequences first ... last_one-1 and the log sums over their segmentations.
-
-    `terms` has room for one number a label, or a length where those are more.
-    """
+def forward_segments(first, last_one, tables, sweep, terms):
+    """Write the sweep of sequences first ... last_one-1; `terms` has room for one number a label, or a length."""
+    offsets, start, moves, lengths, last, scores = tables
+    begins, ends, tops, log_probs = sweep
     k = len(start)
     for s in range(first, last_one):
         a = offsets[s]
@@ -84,7 +79,7 @@ def forward_segments(
             top = -np.inf
             for j in range(k):
                 table = last if t == b - 1 else lengths
-                n = _pieces(a, t, j, table, scores, tops, begins, terms)
+                n = _pieces(a, t, j, table, scores, sweep, terms)
                 ends[t, j] = _log_sum(terms, n)
                 if ends[t, j] > top:
                     top = ends[t, j]
@@ -107,44 +102,28 @@ def forward_segments(
 
 
 @kernel
-def running_segments(first, last_one, offsets, lengths, scores, begins, tops, running):
+def running_segments(first, last_one, tables, sweep, running):
     """Write the logarithms of what leads to a segment j that covers step t, as if the sequence ended there."""
-    k, longest = lengths.shape
+    offsets = tables.offsets
+    k, longest = tables.last.shape
     terms = np.empty(longest)
     for s in range(first, last_one):
         a, b = offsets[s], offsets[s + 1]
         for t in range(a, b):
             for j in range(k):
-                n = _pieces(a, t, j, lengths, scores, tops, begins, terms)
+                n = _pieces(a, t, j, tables.last, tables.scores, sweep, terms)
                 running[t, j] = _log_sum(terms, n)
 
 
 @kernel(bare=True)
-def backward_segments(
-    first,
-    last_one,
-    offsets,
-    moves,
-    lengths,
-    last,
-    scores,
-    begins,
-    ends,
-    tops,
-    log_probs,
-    steps,
-    starts,
-    pairs,
-    counts,
-    last_counts,
-    open_at,
-    shut_at,
-    terms,
-):
-    """Add expected counts to `starts`, `pairs`, `counts` and `last_counts`, and write p(label of step t) into `steps`.
+def backward_segments(first, last_one, tables, sweep, expected, open_at, shut_at, terms):
+    """Add up `SegmentCounts`; steps get p(label of step t).
 
     `open_at` and `shut_at` have room for the longest sequence: what follows, given a segment that begins or ends there.
     """
+    offsets, _, moves, lengths, last, scores = tables
+    begins, ends, tops, log_probs = sweep
+    steps, starts, pairs, counts, last_counts = expected
     k = lengths.shape[0]
     longest = lengths.shape[1]
     for s in range(first, last_one):
@@ -194,28 +173,14 @@ def backward_segments(
 
 
 @kernel(bare=True)
-def best_segments(
-    first,
-    last_one,
-    offsets,
-    start,
-    moves,
-    lengths,
-    last,
-    scores,
-    begins,
-    ends,
-    before,
-    long,
-    tops,
-    labels,
-    opens,
-    log_probs,
-):
+def best_segments(first, last_one, tables, room, labels, opens, log_probs):
     """Write the labels of a best segmentation of each sequence, 1 in `opens` where segments begin, and its score.
 
-    From `begins` to `tops` there is room for the longest sequence.
+    The room is for the longest sequence: best scores of segments that begin and end at a step (steps, k), the labels before
+    the first ones, the lengths of the others, and what is taken off each step.
     """
+    offsets, start, moves, lengths, last, scores = tables
+    begins, ends, before, long, tops = room
     k = lengths.shape[0]
     longest = lengths.shape[1]
     for s in range(first, last_one):
@@ -247,7 +212,7 @@ def best_segments(
                         long[row, j] = d + 1
                 if ends[row, j] > top:
                     top = ends[row, j]
-            if top == -np.inf:
+            if top == -np.inf:  # no segment may end here
                 for j in range(k):
                     if scores[t, j] > top:
                         top = scores[t, j]
@@ -264,6 +229,7 @@ def best_segments(
         log_probs[s] = total + ends[b - 1 - a, best]
         if log_probs[s] == -np.inf:
             continue
+        # back along the best way
         t = b - 1
         while t >= a:
             d = long[t - a, best]
@@ -276,31 +242,15 @@ def best_segments(
 
 
 @kernel(bare=True)
-def ranked_segments(
-    first,
-    last_one,
-    offsets,
-    start,
-    moves,
-    lengths,
-    last,
-    scores,
-    begins,
-    ends,
-    came,
-    went,
-    along,
-    at,
-    labels,
-    opens,
-    log_probs,
-):
+def ranked_segments(first, last_one, tables, ways, along, at, labels, opens, log_probs):
     """Write the best segmentations of each sequence, best first: `labels (n, steps)`, `opens`, `log_probs (sequences, n)`.
 
     Where there are fewer possible ones, the rest have minus infinity. Every label keeps its n best ways to begin and to end
-    a segment at each step, merged from sorted ones (as in `hidden_chain.ranked_paths`). Room: `begins`, `ends (steps,
-    labels, n)`, `came` and `went` of whole numbers for the origins of both, `along` and `at` for one merge.
+    a segment at each step, merged from sorted ones (as in `hidden_chain.ranked_paths`): `ways` are four arrays (steps,
+    labels, n), scores of both and, in whole numbers, their origins. `along` and `at` are room for one merge.
     """
+    offsets, start, moves, lengths, last, scores = tables
+    begins, ends, came, went = ways
     k = lengths.shape[0]
     longest = lengths.shape[1]
     n = labels.shape[0]
@@ -310,6 +260,7 @@ def ranked_segments(
         for t in range(a, b):
             row = t - a
             for j in range(k):
+                # ways to begin: merge the ways to end one step before
                 for i in range(k):
                     at[i] = 0
                 for q in range(n):
@@ -328,6 +279,7 @@ def ranked_segments(
                     if best >= 0:
                         came[row, j, q] = best * n + at[best]
                         at[best] += 1
+                # ways to end: merge the ways to begin d steps before
                 total = 0.0
                 for d in range(longest):
                     if d <= row:
@@ -395,10 +347,9 @@ def _pick(terms, n, seed):
 
 
 @kernel
-def draw_segments(
-    first, last_one, offsets, moves, lengths, last, scores, begins, ends, tops, seeds, labels, opens
-):
+def draw_segments(first, last_one, tables, sweep, seeds, labels, opens):
     """Write segmentations drawn by their scores, backwards: `labels (n, steps)`, and 1 in `opens` where segments begin."""
+    offsets, _, moves, lengths, last, scores = tables
     k, longest = lengths.shape
     terms = np.empty(max(k, longest))
     for s in range(first, last_one):
@@ -408,10 +359,10 @@ def draw_segments(
             label = 0
             while t >= a:
                 for i in range(k):
-                    terms[i] = ends[t, i] + (0.0 if t == b - 1 else moves[i, label])
+                    terms[i] = sweep.ends[t, i] + (0.0 if t == b - 1 else moves[i, label])
                 label = _pick(terms, k, seeds[s])
                 table = last if t == b - 1 else lengths
-                n = _pieces(a, t, label, table, scores, tops, begins, terms)
+                n = _pieces(a, t, label, table, scores, sweep, terms)
                 d = _pick(terms, n, seeds[s]) + 1
                 for u in range(t - d + 1, t + 1):
                     labels[q, u] = label

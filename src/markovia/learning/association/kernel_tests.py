@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from markovia.data.tables.plain_columns import Data, discrete_codes, is_numeric, numeric_matrix, read_columns
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
@@ -454,15 +455,13 @@ def _check_bandwidth_used(kernels: tuple[Kernel, ...], bandwidths: tuple[Bandwid
 
 
 def _is_unbiased(estimator: Estimator) -> bool:
-    if estimator not in ("biased", "unbiased"):
-        raise InvalidArgument(f"estimator must be 'biased' or 'unbiased', not {estimator!r}")
+    check_choice("estimator", estimator, ("biased", "unbiased"))
     return estimator == "unbiased"
 
 
 def check_permutations(n_permutations: int) -> None:
     """Refuse a number of permutations that is not a positive whole number."""
-    if isinstance(n_permutations, bool) or not isinstance(n_permutations, int) or n_permutations < 1:
-        raise InvalidArgument(f"n_permutations must be a positive whole number, not {n_permutations!r}")
+    check_count("n_permutations", n_permutations, 1)
 
 
 def _check_size(n_points: int) -> None:

@@ -10,7 +10,7 @@ add up over blocks; `learned(size, sums, prior)` makes components of them. Most 
 so that both halves of a step of EM are matrix products, and there is never an array of rows times components times columns.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -20,6 +20,9 @@ import numpy as np
 
 from markovia.runtime.array_types import Array
 from markovia.runtime.threads import thread_count
+
+IN_CACHE = 1 << 15
+"""Cells of a stretch of rows that are worked on at a time."""
 
 
 class BlockPass(Protocol):
@@ -84,6 +87,18 @@ def _controller() -> Any:
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
+
+
+def has_gaps(rows: Array) -> bool:
+    """Say whether a finite table has NaN cells (the smallest of numbers is NaN if one of them is)."""
+    return bool(rows.size) and bool(np.isnan(rows.min()))
+
+
+def stretches(n: int, width: int) -> Iterator[tuple[int, int]]:
+    """Cut rows into stretches whose cells stay in the cache."""
+    step = max(256, IN_CACHE // max(1, width))
+    for low in range(0, n, step):
+        yield low, min(n, low + step)
 
 
 def turned(block: Any) -> Any:

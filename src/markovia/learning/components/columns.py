@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from markovia.learning.components.block_passes import BlockPass, LinearPass
-from markovia.learning.components.discrete import chosen, dirichlet, passed, shares
+from markovia.learning.components.block_passes import BlockPass, LinearPass, stretches
+from markovia.learning.components.discrete import chosen, dirichlet, shares
 from markovia.learning.components.families import Components
-from markovia.runtime.array_types import Array, Flags, Ints
+from markovia.runtime.array_types import Array, Codes, Flags, Ints
 
 DENSE = 256
 """The number of categories of all columns above which indicators are sparse."""
@@ -79,7 +79,26 @@ class CategoricalColumns(Components):
 
     def log_densities(self, rows: Any) -> Array:
         """Return the log probability of each row in each component."""
-        return passed(self, rows)
+        with np.errstate(divide="ignore"):
+            # the row of zeros at the end is what the code -1 picks; take is several times faster than indexing
+            tables = [np.concatenate([np.log(p).T, np.zeros((1, self.n_states))]) for p in self.probs]
+        result = np.zeros((len(rows), self.n_states))
+        for low, high in stretches(len(rows), self.n_states):
+            part = result[low:high]
+            for table, codes in zip(tables, rows.T, strict=True):
+                part += table.take(codes[low:high], axis=0, mode="wrap")
+        return result
+
+    def class_sums(self, rows: Any, members: Codes, weights: Array | None) -> Array:
+        """Return the weight of each symbol, (components, symbols of all columns), of rows whose components are `members`."""
+        found = []
+        for codes, p in zip(rows.T, self.probs, strict=True):
+            flat, each = members * np.int64(p.shape[1]) + codes, weights
+            if codes.min(initial=0) < 0:
+                seen = codes >= 0
+                flat, each = flat[seen], None if weights is None else weights[seen]
+            found.append(np.bincount(flat, weights=each, minlength=p.size).reshape(p.shape))
+        return np.hstack(found).astype(np.float64)
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the components that make weighted rows most probable."""

@@ -23,9 +23,10 @@ from markovia.inference.collapsed.conjugate_rows import (
     ConjugateRows,
 )
 from markovia.learning.components.conjugate_draws import dirichlet_rows, inverse_wishart
-from markovia.learning.components.discrete import Bernoulli, Multinomial, Poisson
+from markovia.learning.components.discrete import Bernoulli, Multinomial, Poisson, log_factorials
 from markovia.learning.components.gaussian import Gaussian
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 
 Params = dict[str, Array]
 
@@ -188,11 +189,7 @@ class BernoulliFamily(ConjugateFamily):
     a: Array
     b: Array
     names: ClassVar = ("probs",)
-
-    @property
-    def kind(self) -> int:
-        """The kind of kernels."""
-        return BERNOULLI
+    kind: ClassVar[int] = BERNOULLI
 
     def flat(self) -> Array:
         """Return the prior as kernels read it."""
@@ -237,11 +234,7 @@ class PoissonFamily(ConjugateFamily):
     shape: Array
     rate: Array
     names: ClassVar = ("rates",)
-
-    @property
-    def kind(self) -> int:
-        """The kind of kernels."""
-        return POISSON
+    kind: ClassVar[int] = POISSON
 
     def flat(self) -> Array:
         """Return the prior as kernels read it."""
@@ -279,9 +272,7 @@ class PoissonFamily(ConjugateFamily):
 
     def base(self, rows: Array) -> Array:
         """Return minus the log factorials."""
-        from scipy.special import gammaln
-
-        return np.asarray(-gammaln(rows + 1.0).sum(axis=1))
+        return -log_factorials(rows)
 
 
 @dataclass(frozen=True)
@@ -313,7 +304,7 @@ class DirichletFamily(ConjugateFamily):
     def _counts(self, rows: Array) -> Array:
         if not self.levels:
             return rows
-        found = np.zeros((len(rows), len(self.weights)))
+        found = np.zeros((len(rows), sum(self.levels)))
         found[np.arange(len(rows))[:, None], rows.astype(np.int64)] = 1.0
         return found
 
@@ -360,11 +351,7 @@ class DirichletFamily(ConjugateFamily):
 
     def base(self, rows: Array) -> Array:
         """Return the logs of multinomial coefficients."""
-        from scipy.special import gammaln
-
-        if self.levels:
-            return np.zeros(len(rows))
-        return np.asarray(gammaln(rows.sum(axis=1) + 1.0) - gammaln(rows + 1.0).sum(axis=1))
+        return np.zeros(len(rows)) if self.levels else Multinomial().base(rows)
 
 
 PRIORS = {
@@ -432,10 +419,7 @@ def _checked(name: str, prior: Mapping[str, Any], width: int) -> dict[str, Array
         if key not in PRIORS[name]:
             hint = did_you_mean(key, PRIORS[name])
             raise InvalidArgument(f"prior= has no {key!r}{hint}; for {name} it has {', '.join(PRIORS[name])}")
-        try:
-            array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgument(f"prior= says numbers, not {key}={value!r}") from None
+        array = numbers(value, f"prior= says numbers for {key}")
         fits = array.shape in ((), (width,)) or (key == "scale" and array.shape == (width, width))
         if not fits or not np.isfinite(array).all():
             raise InvalidArgument(

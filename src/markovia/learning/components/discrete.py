@@ -8,7 +8,7 @@ import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
-from markovia.learning.components.block_passes import BlockPass, LinearPass, turned
+from markovia.learning.components.block_passes import BlockPass, LinearPass, has_gaps, stretches, turned
 from markovia.learning.components.families import (
     NOTHING,
     Components,
@@ -19,7 +19,7 @@ from markovia.learning.components.families import (
     probabilities,
     whole_steps,
 )
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Codes, Ints
 
 
 @dataclass(frozen=True)
@@ -249,9 +249,14 @@ class Poisson(_Counting):
 
 @dataclass(frozen=True)
 class Bernoulli(_Counting):
-    """Columns of independent zeros and ones; `probs (states, columns)` of ones."""
+    """Columns of independent zeros and ones; `probs (states, columns)` of ones.
+
+    Where they were counted, `complements` are the probabilities of zeros with all their digits, which 1 - probs loses near
+    one; `replace` forgets them.
+    """
 
     probs: Array = field(default_factory=lambda: np.full((1, 1), 0.5))
+    complements: Array | None = field(default=None, init=False, compare=False)
     names: ClassVar = ("probs",)
     priors: ClassVar = ("a", "b")
 
@@ -274,37 +279,98 @@ class Bernoulli(_Counting):
         """Return the number of free parameters."""
         return self.probs.size
 
+    @property
+    def zeros(self) -> Array:
+        """The probabilities of zeros."""
+        return 1.0 - self.probs if self.complements is None else self.complements
+
     def log_densities(self, rows: Any) -> Array:
-        """Return the log density of each row in each state."""
-        return passed(self, rows)
+        """Return the log density of each row in each state; a sparse table misses no cell."""
+        never, always = self.probs == 0.0, self.zeros == 0.0
+        certain = bool(never.any() or always.any())
+        log_p = np.log(np.where(never, 1.0, self.probs)).T
+        log_q = np.log(np.where(always, 1.0, self.zeros)).T
+        base, slope = log_q.sum(axis=0), log_p - log_q
+        if not isinstance(rows, np.ndarray):
+            logs: Array = rows @ slope + base
+            if certain:
+                excluded = rows @ (never.astype(float) - always).T + always.sum(axis=1)
+                logs[excluded > 0.0] = -np.inf
+            return logs
+        gaps = has_gaps(rows)
+        result = np.empty((len(rows), self.n_states))
+        for low, high in stretches(len(rows), rows.shape[1]):
+            ones = rows[low:high]
+            if not gaps:
+                zeros = 1.0 - ones if certain else None
+                result[low:high] = ones @ slope + base
+            else:
+                known = ~np.isnan(ones)
+                ones = np.where(known, ones, 0.0)
+                zeros = known - ones
+                result[low:high] = ones @ log_p + zeros @ log_q
+            if certain:
+                excluded = ones @ never.T.astype(float) + zeros @ always.T.astype(float)
+                result[low:high][excluded > 0.0] = -np.inf
+        return result
+
+    def class_sums(self, rows: Any, members: Codes, weights: Array | None) -> Array:
+        """Return the weights of ones and of zeros, (states, 2 columns), of rows whose states are `members`."""
+        k, d = self.probs.shape
+        places = np.arange(len(members))
+        each = np.ones(len(members)) if weights is None else weights
+        seen: Any = np.bincount(members, weights=each, minlength=k)[:, None]
+        if not isinstance(rows, np.ndarray):
+            from scipy.sparse import csr_array
+
+            ones = (csr_array((each, (members, places)), (k, len(members))) @ rows).toarray()
+        else:
+            ones, gaps = np.zeros((k, d)), has_gaps(rows)
+            seen = np.zeros((k, d)) if gaps else seen
+            for low, high in stretches(len(rows), d):
+                belongs = np.zeros((k, high - low))
+                belongs[members[low:high], places[: high - low]] = each[low:high]
+                part = rows[low:high]
+                if gaps:
+                    known = ~np.isnan(part)
+                    part = np.where(known, part, 0.0)
+                    seen += belongs @ known
+                ones += belongs @ part
+        zeros = np.maximum(seen - ones, 0.0)
+        if weights is not None:  # a difference of rounded sums is no zero that was seen
+            zeros[self.class_sums(rows, members, None)[:, d:] == 0.0] = 0.0
+        return np.hstack([ones, zeros])
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the emission that makes weighted rows most probable."""
-        return self._counted(weights.sum(axis=0)[:, None], weights.T @ rows, prior)
+        ones = weights.T @ rows
+        return self._counted(ones, weights.sum(axis=0)[:, None] - ones, prior)
 
-    def _counted(self, size: Array, sums: Array, prior: Mapping[str, Any]) -> Self:
-        a, b = prior.get("a", 1.0), prior.get("b", 1.0)
-        top = np.maximum(sums + a - 1.0, 0.0)
-        bottom = np.maximum(size + a + b - 2.0, NOTHING)
-        return replace(self, probs=np.where(size > NOTHING, np.clip(top / bottom, 0.0, 1.0), self.probs))
+    def _counted(self, ones: Array, zeros: Array, prior: Mapping[str, Any]) -> Self:
+        one = np.maximum(ones + (prior.get("a", 1.0) - 1.0), 0.0)
+        zero = np.maximum(zeros + (prior.get("b", 1.0) - 1.0), 0.0)
+        fed, total = ones + zeros > NOTHING, np.maximum(one + zero, NOTHING)
+        found = replace(self, probs=np.where(fed, one / total, self.probs))
+        object.__setattr__(found, "complements", np.where(fed, zero / total, self.zeros))
+        return found
 
     def block_pass(self, *, gaps: bool = False, origin: Array | None = None) -> BlockPass:
         """Return a pass over blocks of rows."""
         d = self.probs.shape[1]
         with np.errstate(divide="ignore"):
-            ones, zeros = np.log(self.probs), np.log1p(-self.probs)
+            ones, zeros = np.log(self.probs), np.log(self.zeros)
         if not gaps and np.isfinite(zeros).all():
             return LinearPass(
                 turned,
                 ones - zeros,
                 zeros.sum(axis=1),
-                lambda size, sums, prior: self._counted(size[:, None], sums, prior),
+                lambda size, sums, prior: self._counted(sums, size[:, None] - sums, prior),
             )
         return LinearPass(
             _ones_and_zeros,
             np.hstack([ones, zeros]),
             np.zeros(self.n_states),
-            lambda size, sums, prior: self._counted(sums[:, :d] + sums[:, d:], sums[:, :d], prior),
+            lambda size, sums, prior: self._counted(sums[:, :d], sums[:, d:], prior),
         )
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:

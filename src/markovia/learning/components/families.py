@@ -17,6 +17,7 @@ from markovia.errors import InvalidArgument, did_you_mean
 from markovia.inference.sequences.hidden_chain import Observed
 from markovia.learning.components.block_passes import BlockPass
 from markovia.runtime.array_types import Array, Flags, Ints
+from markovia.runtime.checks import numbers
 
 NOTHING = 1e-10
 """The weight below which a state got no data."""
@@ -38,6 +39,11 @@ class Observations:
     kinds: tuple[Ints, Ints] | None = None
     shares: Array | None = None
     inputs: Array | None = None
+
+    @property
+    def steps(self) -> float:
+        """How many steps there are, by the weight of their sequences."""
+        return self.total(np.diff(self.offsets).astype(np.float64))
 
     def total(self, log_probs: Array) -> float:
         """Return the sum of what each sequence has, by weight."""
@@ -186,10 +192,7 @@ def probabilities(given: Any, what: str, shape: tuple[int | None, ...]) -> Array
 
 def parameter(given: Any, what: str, shape: tuple[int | None, ...]) -> Array:
     """Return finite numbers of a shape, in which None is any length."""
-    try:
-        found = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{what} are numbers, not {given!r}") from None
+    found = numbers(given, f"{what} are numbers")
     if found.ndim != len(shape) or any(
         w is not None and w != n for w, n in zip(shape, found.shape, strict=True)
     ):

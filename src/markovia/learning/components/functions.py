@@ -23,7 +23,9 @@ from markovia.learning.components.families import (
     separate,
     whole_steps,
 )
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import numbers
 from markovia.runtime.double_precision import x64
 
 STEPS = 30
@@ -68,10 +70,7 @@ class DistributionFamily:
         """Return checked emissions from parameters."""
         values = {}
         for name in self.names:
-            try:
-                value = np.array(params[name], dtype=np.float64)
-            except (TypeError, ValueError):
-                raise InvalidArgument(f"emission_params[{name!r}] are numbers, one entry a state") from None
+            value = numbers(params[name], f"emission_params[{name!r}] are numbers, one entry a state")
             if value.ndim == 0 or len(value) != k or not np.isfinite(value).all():
                 raise InvalidArgument(f"emission_params[{name!r}] has {k} finite entries, one a state")
             values[name] = value
@@ -128,8 +127,6 @@ class FunctionEmission(Components):
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the emission that makes weighted rows more probable, and most probable where it is easy to find."""
-        from scipy.optimize import minimize
-
         if weights.sum() <= NOTHING:
             return self
         program = self._program
@@ -142,15 +139,12 @@ class FunctionEmission(Components):
         def loss(flat: Array) -> tuple[float, Array]:
             with x64():
                 value, slope = program.loss(_unflat(flat, shapes), rows, weights)
-            found = np.concatenate([np.asarray(slope[n]).ravel() for n in shapes]) / size
-            if not np.isfinite(value) or not np.isfinite(found).all():
-                return 1e10, np.zeros_like(flat)
-            return float(value) / size, found
+            return float(value), np.concatenate([np.asarray(slope[n]).ravel() for n in shapes])
 
-        found = minimize(loss, begin, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-        if not found.fun < loss(begin)[0]:
+        found = minimise(loss, begin, height=size, max_iter=STEPS, flat=2e-9)
+        if not found.value < loss(begin)[0]:
             return self
-        return replace(self, values=program.bounded(_unflat(found.x, shapes)))
+        return replace(self, values=program.bounded(_unflat(found.point, shapes)))
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
         """Return an observation from each of some states."""

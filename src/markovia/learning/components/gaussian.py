@@ -38,6 +38,7 @@ from markovia.learning.components.normal_sums import (
     shaped,
 )
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import check_choice, numbers
 from markovia.runtime.threads import in_parallel
 
 BLOCK, WIDTH = 4096, 256
@@ -117,7 +118,7 @@ class Gaussian(Components):
 
 
 @dataclass(frozen=True)
-class GaussianMixture(Components):
+class GaussianMixtureComponents(Components):
     """Mixtures of normal distributions; `weights (states, parts)`, `means (states, parts, columns)`, `covariances`."""
 
     weights: Array
@@ -416,14 +417,8 @@ def _means(given: Any, shape: tuple[int | None, ...]) -> Array:
 
 def _covariances(given: Any, k: int, d: int, kind: CovarianceType) -> Array:
     """Return checked covariances in full, whatever shape their kind has."""
-    if kind not in get_args(CovarianceType):
-        raise InvalidArgument(
-            f"covariance_type= is one of {', '.join(get_args(CovarianceType))}, not {kind!r}"
-        )
-    try:
-        array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"covariances are numbers, not {given!r}") from None
+    check_choice("covariance_type", kind, get_args(CovarianceType))
+    array = numbers(given, "covariances are numbers")
     eye = np.eye(d)
     if array.shape == (k, d, d):
         full = array

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.text.tokens import MISSING, FewWeights, Tokens
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
-from markovia.learning.conditional_fields.tokens import MISSING, FewWeights, Tokens
 from markovia.optimise.limited_memory_bfgs import dot
 from markovia.runtime.array_types import Array, Ints
 

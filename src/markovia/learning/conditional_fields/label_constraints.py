@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.text.tokens import Tokens
 from markovia.errors import InvalidArgument, did_you_mean
-from markovia.learning.conditional_fields.tokens import Tokens
 from markovia.runtime.array_types import Ints
 
 Allowed = tuple[NDArray[np.bool_], NDArray[np.bool_], NDArray[np.bool_]]

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from markovia.learning.conditional_fields.tokens import Tokens
+from markovia.data.text.tokens import Tokens
 from markovia.runtime.array_types import Array, Ints
 
 

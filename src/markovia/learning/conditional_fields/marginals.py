@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, TooLarge, did_you_mean
+from markovia.errors import InvalidArgument, TooLarge
 from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES
 from markovia.learning.conditional_fields.fields import Fields
@@ -22,14 +22,6 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 Method = Literal["auto", "exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood"]
-METHODS = ("auto", "exact", "loopy-bp", "tree-reweighted", "mean-field", "gibbs", "pseudo-likelihood")
-
-
-def check_method(method: object) -> None:
-    """Refuse a name that is no method of inference."""
-    if method not in METHODS:
-        known = ", ".join(repr(m) for m in METHODS)
-        raise InvalidArgument(f"inference= is one of {known}, not {method!r}{did_you_mean(method, METHODS)}")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.chain_objective import ChainObjective
-from markovia.learning.conditional_fields.training import FieldTraining
+from markovia.optimise.minimise import Minimum
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.progress import progress_bar
@@ -23,7 +23,7 @@ def learn_online(
     max_iter: int = 50,
     tol: float = 0.0,
     progress: bool | None = None,
-) -> FieldTraining:
+) -> Minimum:
     """Return the mean weights of passes over the sequences in random order.
 
     Parameters
@@ -73,9 +73,9 @@ def learn_online(
     mean = [now_ - share * drift for now_, drift in zip((weights, transitions, base), drifts, strict=True)]
     theta = _packed(objective, *mean)
     value = history[-1] if history else np.nan
-    return FieldTraining(
-        theta, value, tuple(history), converged, len(history), len(history), interrupted, now() - began
-    )
+    reason = "interrupted" if interrupted else "converged" if converged else "steps"
+    passes = len(history)
+    return Minimum(theta, value, np.nan, converged, reason, passes, passes, tuple(history), now() - began)
 
 
 def _packed(objective: ChainObjective, weights: Array, transitions: Array, base: Array) -> Array:

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.text.vocabulary import OUTSIDE, Vocabulary
 from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import numbers
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Inputs:
     tails: Ints
     heads: Ints
     edge_features: Array
-    vocabulary: dict[str, int] | None
+    vocabulary: Vocabulary | None
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class FieldGraph:
 
 
 def read_inputs(
-    inputs: Any, graph: FieldGraph | None, vocabulary: dict[str, int] | None = None, *, grow: bool = False
+    inputs: Any, graph: FieldGraph | None, vocabulary: Vocabulary | None = None, *, grow: bool = False
 ) -> Inputs:
     """Read instances.
 
@@ -98,7 +100,7 @@ def read_inputs(
     by_name = any(_is_dicts(block) for block in blocks)
     sizes: list[int] = []
     if by_name:
-        matrix, names, sizes = _from_dicts(blocks, {} if grow or vocabulary is None else vocabulary, grow)
+        matrix, names, sizes = _from_dicts(blocks, vocabulary, grow)
     else:
         if vocabulary is not None and not grow:
             raise InvalidArgument("the model was trained on features by name; give one mapping a node")
@@ -205,10 +207,7 @@ def _one(values: Mapping[Any, Any], name: str, g: int) -> Any:
 
 
 def _array(block: Any, g: int) -> Array:
-    try:
-        array = np.asarray(block, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidArgument(f"the node features of instance {g} are no array of numbers") from error
+    array = numbers(block, f"the node features of instance {g} are an array of numbers")
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -221,15 +220,15 @@ def _array(block: Any, g: int) -> Array:
 
 
 def _from_dicts(
-    blocks: Sequence[Any], vocabulary: dict[str, int], grow: bool
-) -> tuple[Any, dict[str, int], list[int]]:
+    blocks: Sequence[Any], vocabulary: Vocabulary | None, grow: bool
+) -> tuple[Any, Vocabulary, list[int]]:
     """Return features by name as a sparse matrix."""
     from scipy.sparse import csr_matrix
 
     columns: list[int] = []
     values: list[float] = []
     ends = [0]
-    known = dict(vocabulary)
+    known = Vocabulary() if grow or vocabulary is None else vocabulary
     for g, block in enumerate(blocks):
         for node in block:
             if not isinstance(node, Mapping):
@@ -240,10 +239,8 @@ def _from_dicts(
                 key, number = (
                     (f"{name}={value}", 1.0) if isinstance(value, str) else (str(name), float(value))
                 )
-                if grow and key not in known:
-                    known[key] = len(known)
-                if key in known:
-                    columns.append(known[key])
+                if (column := known.code(key, grow=grow)) != OUTSIDE:
+                    columns.append(column)
                     values.append(number)
             ends.append(len(columns))
     if not np.all(np.isfinite(values)):

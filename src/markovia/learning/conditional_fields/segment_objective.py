@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.text.tokens import Tokens
 from markovia.inference.sequences.segments import SegmentChain
-from markovia.learning.conditional_fields.tokens import Tokens
 from markovia.runtime.array_types import Array, Flags, Ints
 
 

@@ -24,6 +24,7 @@ from markovia.learning.fields.penalties import Penalty
 from markovia.learning.fields.pseudo_likelihood import ordered_codes
 from markovia.learning.fields.stochastic_gradient import Descent, descend
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Count, Positive, check_options
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.threads import in_parallel
 
@@ -57,21 +58,14 @@ class ContrastiveDivergence:
     """
 
     persistent: bool = True
-    sweeps: int = 1
-    chains: int = 100
+    sweeps: Count = 1
+    chains: Count = 100
     skip: int | None = None
-    step: float = 0.1
-    decay: float = 0.1
+    step: Positive = 0.1
+    decay: Positive = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("sweeps", "chains"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidArgument(f"{name}= is a whole number, at least 1, not {value!r}")
-        for name in ("step", "decay"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
-                raise InvalidArgument(f"{name}= is a positive number, not {value!r}")
+        check_options(self)
         if self.skip is not None and not (isinstance(self.skip, int) and 0 <= self.skip < self.sweeps):
             raise InvalidArgument(
                 f"skip= is a number of sweeps below sweeps={self.sweeps}, not {self.skip!r}"
@@ -111,14 +105,12 @@ class Chains:
 
         layout, k = self.layout, self.layout.n_single
         passed = sweeps if skip is None else skip
-        fixed = (
-            layout.cards, layout.starts, layout.scope_ptr, layout.scope, layout.strides, layout.table_ptr, layout.edge_ptr,
-            layout.edge_factor, layout.edge_stride, log_tables[:k], log_tables[k:],
-        )  # fmt: skip
+        fixed = (layout.arrays, (log_tables[:k], log_tables[k:]))
 
         def part(task: tuple[int, int], room: tuple[NDArray[np.int64], Array]) -> Array:
             counts = np.zeros(layout.n_cells)
-            run_chains(*task, sweeps, passed, self.states, self.random, *fixed, *room, counts[:k], counts[k:])
+            cells = (counts[:k], counts[k:])
+            run_chains(*task, sweeps, passed, self.states, self.random, *fixed, *room, cells)
             return counts
 
         found = in_parallel(part, self._tasks, self._room)

@@ -25,6 +25,7 @@ from markovia.errors import InvalidArgument, InvalidTable, TooLarge
 from markovia.factors.potentials.log_linear import Feature
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.kernels.fields.field_records import FieldArrays
 from markovia.runtime.array_types import Array, Ints
 
 Entry = tuple[tuple[Variable, ...], Array]
@@ -68,6 +69,14 @@ class FieldLayout:
     base: Array
     names: Sequence[str]
     owner: Ints
+
+    @cached_property
+    def arrays(self) -> FieldArrays:
+        """Variables and tables as kernels take them."""
+        return FieldArrays(
+            self.cards, self.starts, self.scope_ptr, self.scope, self.strides, self.table_ptr, self.edge_ptr,
+            self.edge_factor, self.edge_stride,
+        )  # fmt: skip
 
     @property
     def n_weights(self) -> int:

@@ -49,6 +49,7 @@ from markovia.learning.fields.penalties import Penalty, read_penalty
 from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood, ordered_codes
 from markovia.learning.fields.stochastic_gradient import descend
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import NumberRange, Whole, check, check_choice, numbers
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import Seed, generator
 
@@ -108,9 +109,9 @@ def fit_field(
     """
     began = now()
     kind, settings = _method(method)
-    if optimizer not in OPTIMISERS:
-        raise InvalidArgument(f"optimizer= is one of {', '.join(map(repr, OPTIMISERS))}, not {optimizer!r}")
-    _check(max_iterations, tolerance)
+    check_choice("optimizer", optimizer, OPTIMISERS)
+    check("max_iterations", max_iterations, Whole(1, none=True))
+    check("tolerance", tolerance, NumberRange(0.0, said="a number, 0 or more", none=True))
     require_rows(source)
     penalty = read_penalty(layout, source.total, l2, l1, group_l1, groups)
     observed = layout.observed(source)
@@ -431,21 +432,8 @@ def _method(method: Any) -> tuple[str, Any]:
 def _start(start: Array | None, layout: FieldLayout) -> Array:
     if start is None:
         return np.zeros(layout.n_weights)
-    try:
-        found = np.array(start, dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.full(0, np.nan)
+    rule = f"start= has one finite number a weight, {layout.n_weights} of them"
+    found = numbers(start, rule)
     if found.shape != (layout.n_weights,) or not np.isfinite(found).all():
-        raise InvalidArgument(f"start= has one finite number a weight, {layout.n_weights} of them")
+        raise InvalidArgument(rule)
     return found
-
-
-def _check(steps: Any, tolerance: Any) -> None:
-    if steps is not None and (
-        isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 1
-    ):
-        raise InvalidArgument(f"max_iterations= is a whole number, at least 1, not {steps!r}")
-    if tolerance is not None and not (
-        isinstance(tolerance, int | float) and not isinstance(tolerance, bool) and tolerance >= 0
-    ):
-        raise InvalidArgument(f"tolerance= is a number that is not negative, not {tolerance!r}")

@@ -23,7 +23,7 @@ from markovia.factors.potentials.log_linear import Feature, LogLinear
 from markovia.learning.fields.field_layout import FieldLayout
 from markovia.learning.fields.identifiability import Identifiability, identifiability_of, most_free
 from markovia.learning.fields.penalties import Penalty
-from markovia.optimise.limited_memory_bfgs import minimise_smooth
+from markovia.optimise.minimise import minimise
 from markovia.optimise.proximal_gradient import minimise_composite
 from markovia.runtime.array_types import Array
 from markovia.runtime.progress import Advance, progress_bar
@@ -173,7 +173,15 @@ class LogLinearSearch:
                         self.smooth, self.penalty.rough, self.penalty.shrunk, start, steps, tolerance
                     )
                 else:
-                    minimise_smooth(self._in_units, start * self.units, steps, tolerance)
+                    minimise(
+                        self.smooth,
+                        start,
+                        units=1.0 / self.units,
+                        convex=True,
+                        max_iter=steps,
+                        tol=tolerance,
+                        flat=0.0,
+                    )
             except KeyboardInterrupt:
                 if not len(self.point):
                     raise
@@ -183,10 +191,6 @@ class LogLinearSearch:
         if not rough:
             whole = whole / self.units
         return self.point, self.penalty.residual(self.point, whole), interrupted
-
-    def _in_units(self, weights: Array) -> tuple[float, Array]:
-        value, gradient = self.smooth(weights / self.units)
-        return value, gradient / self.units
 
 
 def likelihood(

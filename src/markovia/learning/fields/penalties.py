@@ -19,6 +19,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.learning.fields.field_layout import FieldLayout
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import numbers
 
 
 @dataclass(frozen=True)
@@ -138,10 +139,7 @@ def _numbers(value: Any, name: str, n: int, single: Any) -> Array:
             raise InvalidArgument(f"{name}= is a number, one number each, or {{'nodes': ..., 'edges': ...}}")
         pair = [_numbers(value.get(k, 0.0), name, 1, None)[0] for k in ("nodes", "edges")]
         return np.asarray(np.where(single, *pair), dtype=np.float64)
-    try:
-        found = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{name}= is a number, or one number each, not {value!r}") from None
+    found = numbers(value, f"{name}= is a number, or one number each")
     if found.ndim and found.shape != (n,):
         raise InvalidArgument(f"{name}= has shape {found.shape}; one number each would be {n}")
     if not np.isfinite(found).all() or (found < 0).any():

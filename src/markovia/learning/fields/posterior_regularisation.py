@@ -26,6 +26,7 @@ from markovia.learning.fields.exact_expectations import exact_expectations
 from markovia.learning.fields.field_layout import layout_of_features
 from markovia.optimise.proximal_gradient import minimise_composite
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_number, numbers
 
 FAR = 1e3
 """A multiplier times its feature's range beyond which constraints count as contradictory."""
@@ -100,19 +101,16 @@ def project(
         If no distribution satisfies the constraints.
     """
     listed = list(features)
-    try:
-        b = np.asarray(bounds, dtype=np.float64)
-    except (TypeError, ValueError):
-        b = np.full(1, np.nan)
+    rule = f"bounds= has one finite number a feature, {len(listed)} of them"
+    b = numbers(bounds, rule)
     b = np.array(np.broadcast_to(b, (len(listed),))) if b.ndim == 0 else b
     if b.shape != (len(listed),) or not np.isfinite(b).all():
-        raise InvalidArgument(f"bounds= has one finite number a feature, {len(listed)} of them")
+        raise InvalidArgument(rule)
     same = np.asarray(equal)
     if same.dtype != bool or same.shape not in ((), b.shape):
         raise InvalidArgument(f"equal= is True or False, or one truth value a feature, {len(listed)} of them")
     exactly = np.array(np.broadcast_to(same, b.shape))
-    if isinstance(slack, bool) or not isinstance(slack, int | float) or not 0 <= slack < np.inf:
-        raise InvalidArgument(f"slack= is a number that is not negative, not {slack!r}")
+    check_number("slack", slack)
     layout = layout_of_features(listed, variables, factors)
     expectations = exact_expectations(layout)
     lowest, highest = _range(listed)
@@ -150,7 +148,9 @@ def project(
         )
     kl = float(-m @ reached) - (log_z - log_p)
     tilt = LogLinear(listed, -m).factors() if listed else []
-    return Projection(m, max(kl, 0.0), before, reached, b, exactly, tilt, converged, found.steps, found.error)
+    return Projection(
+        m, max(kl, 0.0), before, reached, b, exactly, tilt, converged, found.iterations, found.error
+    )
 
 
 def _range(features: Sequence[Feature]) -> tuple[Array, Array]:

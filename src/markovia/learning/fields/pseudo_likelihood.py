@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.tables.row_sources import CodedTable
+from markovia.kernels.fields.field_records import FieldBlankets, FieldCases
 from markovia.kernels.plain_code import either
 from markovia.learning.fields.field_layout import FieldLayout, require_rows
 from markovia.runtime.array_types import Array, Ints
@@ -64,27 +65,18 @@ class PseudoLikelihood:
         cases_value = either("markovia.kernels.fields.pseudo_likelihood:cases_value", 3 * self._steps[0])
         rows_value = either("markovia.kernels.fields.pseudo_likelihood:rows_value", 3 * self._steps[1])
         layout, k = self.layout, self.layout.n_single
-        single, tables = log_tables[:k], log_tables[k:]
-        common = (layout.cards, layout.starts)
+        given = (log_tables[:k], log_tables[k:])
         rows = np.arange(self.codes.shape[1])
 
         def part(task: tuple[bool, int, int], room: tuple[Array, Ints]) -> tuple[float, Array]:
             by_cases, low, high = task
             slope = np.zeros(len(log_tables))
-            given: tuple[Any, ...]
+            slopes = (slope[:k], slope[k:])
             if by_cases:
-                given = (
-                    low, high, *self._cases, *common, layout.edge_ptr, layout.edge_stride, single, tables, room[0],
-                    slope[:k], slope[k:],
-                )  # fmt: skip
-                value = cases_value(*given)
+                value = cases_value(low, high, layout.arrays, self._cases, given, room[0], slopes)
             else:
-                given = (
-                    low, high, self._direct, self.codes, self.weights, rows, *common, layout.scope_ptr, layout.scope,
-                    layout.strides, layout.table_ptr, layout.edge_ptr, layout.edge_factor, layout.edge_stride, single,
-                    tables, *room, slope[:k], slope[k:],
-                )  # fmt: skip
-                value = rows_value(*given)
+                shown = (self._direct, self.codes, self.weights, rows)
+                value = rows_value(low, high, layout.arrays, *shown, given, *room, slopes)
             return float(value), slope
 
         done = in_parallel(part, self._tasks, self._room)
@@ -103,12 +95,9 @@ class PseudoLikelihood:
 
         def part(task: tuple[int, int], room: tuple[Array, Ints]) -> tuple[float, Array]:
             slope = np.zeros(len(log_tables))
-            given: tuple[Any, ...] = (
-                *task, everyone, self.codes, ones, rows, layout.cards, layout.starts, layout.scope_ptr, layout.scope,
-                layout.strides, layout.table_ptr, layout.edge_ptr, layout.edge_factor, layout.edge_stride, log_tables[:k],
-                log_tables[k:], *room, slope[:k], slope[k:],
-            )  # fmt: skip
-            return float(rows_value(*given)), slope
+            given, slopes = (log_tables[:k], log_tables[k:]), (slope[:k], slope[k:])
+            shown = (everyone, self.codes, ones, rows)
+            return float(rows_value(*task, layout.arrays, *shown, given, *room, slopes)), slope
 
         done = in_parallel(part, _cut(work), self._room)
         slope = np.sum([s for _, s in done], axis=0) / len(rows)
@@ -140,13 +129,13 @@ class PseudoLikelihood:
         states[width > 0] = stride[last] * layout.cards[blanket[last]]
         start = np.concatenate(([0], np.cumsum(states * cards))).astype(np.int64)
         dense = np.zeros(int(start[-1]))
-        shape = (layout.cards, blanket_ptr, blanket, stride)
+        blankets = FieldBlankets(listed, blanket_ptr, blanket, stride)
 
         steps = 5 * n_rows * (len(listed) + len(blanket))
         count_cases = either("markovia.kernels.fields.pseudo_likelihood:count_cases", steps)
 
         def count(task: tuple[int, int], _: None) -> None:
-            count_cases(self.codes, self.weights, listed, *task, *shape, start, dense)
+            count_cases(*task, self.codes, self.weights, layout.cards, blankets, start, dense)
 
         in_parallel(count, _cut(np.full(len(listed), float(n_rows))), lambda: None)
         # one row a joint state of the neighbours that some row shows
@@ -165,11 +154,8 @@ class PseudoLikelihood:
         place_ptr = np.concatenate(([0], np.cumsum(np.diff(case_ptr) * degree))).astype(np.int64)
         places = np.empty(int(place_ptr[-1]), dtype=np.int64)
         place_cases = either("markovia.kernels.fields.pseudo_likelihood:place_cases", 6 * len(places))
-        place_cases(
-            listed, case_ptr, case_state, *shape, layout.scope_ptr, layout.scope, layout.strides, layout.table_ptr,
-            layout.edge_ptr, layout.edge_factor, place_ptr, places,
-        )  # fmt: skip
-        self._cases: tuple[Any, ...] = (listed, case_ptr, place_ptr, places, count_ptr, counts)
+        place_cases(layout.arrays, blankets, case_ptr, case_state, place_ptr, places)
+        self._cases = FieldCases(listed, case_ptr, place_ptr, places, count_ptr, counts)
         work = np.diff(case_ptr) * (1.0 + degree) * cards
         degrees = np.diff(layout.edge_ptr)[self._direct]
         direct = n_rows * (1.0 + 2 * degrees) * layout.cards[self._direct]

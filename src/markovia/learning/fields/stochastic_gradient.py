@@ -7,12 +7,16 @@ most of the noise out; with L1 penalties it is the last point, so that zeros sta
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from markovia.learning.fields.penalties import Penalty
+from markovia.optimise.averaging import SinceStep
+from markovia.optimise.players import Player, UpdateRule
+from markovia.optimise.row_batches import RowBatches
+from markovia.optimise.training import Training, train
 from markovia.runtime.array_types import Array
-from markovia.runtime.progress import progress_bar
 
 LAST = 0.25
 """The share of the run over which the gradient is averaged at the end."""
@@ -67,36 +71,42 @@ def descend(
     steps, step, decay
         How many steps, the first step's length, and the steps after which it is half as long.
     """
-    weights = start.copy()
-    mean, kept = np.zeros(len(start)), 0
-    slope, squares, last = np.zeros(len(start)), np.zeros(len(start)), 0
-    norms: list[float] = []
-    done = 0
-    with progress_bar(progress, steps) as advance:
-        try:
-            for t in range(steps):
-                g = gradient(weights, t)
-                norms.append(float(np.abs(g).max(initial=0.0)))
-                if t >= (1.0 - LAST) * steps:
-                    slope += g
-                    squares += g**2
-                    last += 1
-                length = step / (1.0 + t / decay) / scale
-                moved = weights - length * (g + penalty.l2 * weights)
-                weights = moved if penalty.smooth else penalty.shrunk(moved, length)
-                if 2 * t >= steps:
-                    mean += weights
-                    kept += 1
-                done = t + 1
-                advance(1)
-        except KeyboardInterrupt:
-            if not done:
-                raise
-    if kept and penalty.smooth:
-        weights = mean / kept
+    late = (1.0 - LAST) * steps
+    first = np.zeros(len(start))
+
+    def loss(parameters: dict[str, Array], memory: Any, key: Any, batch: Any) -> Any:
+        t, slope, squares = memory
+        g = gradient(parameters["weights"], t)
+        if t >= late:
+            slope, squares = slope + g, squares + g**2
+        return float(np.abs(g).max(initial=0.0)), (t + 1, slope, squares), {"weights": g}
+
+    def update(slope: dict[str, Array], t: int, parameters: dict[str, Array]) -> Any:
+        weights = parameters["weights"]
+        length = step / (1.0 + t / decay) / scale
+        moved = weights - length * (slope["weights"] + penalty.l2 * weights)
+        if not penalty.smooth:
+            moved = penalty.shrunk(moved, length)
+        return {"weights": moved - weights}, t + 1
+
+    trained = train(
+        [Player(loss, ("weights",), traced=False)],
+        {"weights": start.copy()},
+        RowBatches(None, rows=np.zeros(1, dtype=np.int64)),  # a step is a pass: `gradient` picks its own rows
+        Training(epochs=steps, progress=progress),
+        optimiser=UpdateRule(lambda _: 0, update),
+        memory=(0, first, first),
+        averaging=SinceStep(-(-steps // 2)) if penalty.smooth else None,
+        lenient=True,
+    )
+    done, slope, squares = trained.memory
+    if not done:
+        raise KeyboardInterrupt
+    weights, norms = trained.parameters["weights"], trained.values[:, 0].tolist()
+    last = sum(t >= late for t in range(done))
     if not last:
         return Descent(weights, np.inf, np.inf, norms, done)
-    slope /= last
+    slope = slope / last
     noise = np.sqrt(np.maximum(squares / last - slope**2, 0.0) / last)
     error = penalty.residual(weights, slope + penalty.l2 * weights)
     return Descent(weights, error, float(noise.max(initial=0.0)), norms, done)

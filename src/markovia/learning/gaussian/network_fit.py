@@ -6,7 +6,6 @@ alternate until the likelihood of what is seen stops rising (Dempster, Laird & R
 Cost: linear in the rows for complete data; an iteration of EM costs what `expected_products` says.
 """
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -17,7 +16,7 @@ from markovia.data.tables.in_memory import Columns, coded_columns, eager_columns
 from markovia.data.tables.number_columns import column_numbers
 from markovia.data.tables.reading_mixed import read_mixed
 from markovia.data.tables.row_sources import row_weights
-from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable, UnsupportedModel, outside
+from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
@@ -29,12 +28,13 @@ from markovia.learning.gaussian.linear_regressions import (
     fitted_node,
     log_likelihood,
 )
-from markovia.learning.incomplete.em import EM, as_em
+from markovia.learning.incomplete.em import EM, NAMES, as_em
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.priors import NormalInverseGamma, as_prior
 from markovia.learning.tables.row_counts import family_log_likelihood
 from markovia.learning.tables.table_learner import NodeFamily, TableLearner
-from markovia.runtime.clock import now
+from markovia.optimise.ascent import Climb, best_climb, climb
+from markovia.runtime.clock import Clock, now
 from markovia.runtime.seeds import generator
 
 COLLAPSED = 1e-9
@@ -284,39 +284,35 @@ def _by_em(
     learner: _Learner, rows: ProductRows, settings: EM, latent: Mapping[str, Variable]
 ) -> tuple[dict[str, Conditional], ProductSums, Fit]:
     rng = generator(settings.seed)
-    # a cell: log densities have any size, by the unit of the columns
-    least = settings.tolerance * max(1.0, float(rows.weights.sum()) * (len(rows.codes) + len(rows.numbers)))
-    best: tuple[float, dict[str, Conditional], ProductSums, list[float], bool] | None = None
-    for run in range(settings.restarts):
-        nodes = learner.estimate(learner.summing.complete(_filled(rows, learner.variables, rng, run > 0)))
+    there = [column >= 0 for column in rows.codes.values()] + [~np.isnan(x) for x in rows.numbers.values()]
+    observed = float(sum(rows.weights @ cells for cells in there))
+
+    def step(
+        now: tuple[dict[str, Conditional], ProductSums],
+    ) -> tuple[tuple[dict[str, Conditional], ProductSums], float]:
+        nodes = learner.estimate(now[1])
+        _refuse_collapse(learner, nodes, now[1])
+        sums = learner.summing.expected(rows, nodes)
+        return (nodes, sums), sums.log_likelihood
+
+    def run(number: int, progress: bool | None) -> Climb[tuple[dict[str, Conditional], ProductSums]]:
+        nodes = learner.estimate(learner.summing.complete(_filled(rows, learner.variables, rng, number > 0)))
         if latent:
             nodes = _apart(nodes, latent, rows, rng)
-        history: list[float] = []
-        converged = False
-        for _ in range(settings.max_iterations):
-            sums = learner.summing.expected(rows, nodes)
-            history.append(sums.log_likelihood)
-            gain = history[-1] - history[-2] if len(history) > 1 else np.inf
-            if abs(gain) <= least:
-                converged = True
-                break
-            nodes = learner.estimate(sums)
-            _refuse_collapse(learner, nodes, sums)
-        if best is None or history[-1] > best[0]:
-            best = history[-1], nodes, sums, history, converged
-    assert best is not None
-    log_mass, nodes, sums, history, converged = best
-    if not converged:
-        warnings.warn(
-            f"EM did not converge in {settings.max_iterations:,} iterations; give missing=mk.EM(max_iterations=...)",
-            ConvergenceWarning,
-            stacklevel=outside(),
-        )
+        sums = learner.summing.expected(rows, nodes)
+        return climb(
+            step, (nodes, sums), max_iter=settings.max_iterations, tol=settings.tolerance, size=max(1.0, observed),
+            first=sums.log_likelihood, may_fall=True, progress=progress, unit="iteration",
+        )  # fmt: skip
+
+    with Clock(settings.time_limit, False):
+        best = best_climb(run, range(settings.restarts), progress=settings.progress)
+    best.warn(settings.tolerance, NAMES)
     record = Fit(
-        "em", len(rows.weights), float(rows.weights.sum()), log_mass, {}, 0, converged=converged,
-        iterations=len(history), history=history,
+        "em", len(rows.weights), float(rows.weights.sum()), best.history[-1], {}, 0, converged=best.converged,
+        iterations=len(best.history), history=best.history,
     )  # fmt: skip
-    return nodes, sums, record
+    return *best.state, record
 
 
 def _refuse_collapse(learner: _Learner, nodes: Mapping[str, Conditional], sums: ProductSums) -> None:

@@ -97,6 +97,11 @@ class ExpectedCounter:
         """Whether every sum is exact."""
         return self._wide is None
 
+    @property
+    def observed(self) -> float:
+        """How many cells are there, by the weight of their rows."""
+        return float((self.rows.weights * (self.rows.codes >= 0).sum(axis=0)).sum())
+
     def expect(self, tables: Sequence[Conditional]) -> Expectation:
         """Return the expected counts and the log likelihood under these tables.
 

@@ -12,18 +12,17 @@ Use it through `fit`; the answer is a local maximum, so with hidden variables tr
 """
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
-from math import isfinite, isnan
-from typing import Any, Literal
+from math import isnan
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import (
     ApproximateWarning,
-    ConvergenceWarning,
     ImpossibleEvidence,
     InvalidArgument,
     outside,
@@ -33,14 +32,16 @@ from markovia.inference.engine import Engine, get_engine
 from markovia.learning.incomplete.e_step import Expectation, ExpectedCounter
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.table_learner import TableLearner
+from markovia.optimise.ascent import Climb, best_of, climb, every_climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import now
-from markovia.runtime.parallel_tasks import task_results
-from markovia.runtime.progress import progress_bar
+from markovia.runtime.checks import SECONDS, Count, Damping, check, check_options
+from markovia.runtime.clock import Clock, now
 from markovia.runtime.seeds import Seed, generator
 
 Start = Literal["auto", "available", "current", "uniform", "random"]
 STARTS = ("auto", "available", "current", "uniform", "random")
+NAMES = ("max_iterations", "tolerance")
+"""What `max_iter` and `tol` of other estimators are called here."""
 TABLE_CHANGE = 1e-3
 """The change of any probability below which a run without a log likelihood stops."""
 
@@ -52,8 +53,8 @@ class EM:
     Parameters
     ----------
     tolerance
-        Stop when an iteration (with `accelerate`, three of them together) changes the objective by less than this share
-        of it (of one nat where it is smaller).
+        Stop when an iteration (with `accelerate`, three of them together) raises the objective by no more than this a cell
+        that is observed.
     max_iterations
         Stop here in any case, with a warning.
     restarts
@@ -74,6 +75,8 @@ class EM:
         Processes for the restarts, as joblib understands it.
     progress
         Whether to show a progress bar; by default on a terminal if it takes long.
+    time_limit
+        Seconds after which the best so far is kept; so does Ctrl-C.
 
     Examples
     --------
@@ -85,9 +88,9 @@ class EM:
     ([0.625, 0.375], True)
     """
 
-    tolerance: float = 1e-6
-    max_iterations: int = 1000
-    restarts: int = 1
+    tolerance: Damping = 1e-6
+    max_iterations: Count = 1000
+    restarts: Count = 1
     start: Start = "auto"
     seed: Seed = None
     engine: str | Engine = "auto"
@@ -95,23 +98,15 @@ class EM:
     hard: bool = False
     n_jobs: int | None = None
     progress: bool | None = None
+    time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.tolerance, int | float) or not 0 <= self.tolerance < 1:
-            raise InvalidArgument(f"tolerance= is a number from 0 up to 1, not {self.tolerance!r}")
-        for name in ("max_iterations", "restarts"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidArgument(f"{name}= is a whole number of at least 1, not {value!r}")
-        if self.start not in STARTS:
-            raise InvalidArgument(f"start= is {', '.join(map(repr, STARTS))}, not {self.start!r}")
-        for name in ("accelerate", "hard"):
-            if not isinstance(getattr(self, name), bool):
-                raise InvalidArgument(f"{name}= is True or False, not {getattr(self, name)!r}")
+        check_options(self)
         if self.n_jobs is not None and (
             not isinstance(self.n_jobs, int) or isinstance(self.n_jobs, bool) or self.n_jobs == 0
         ):
             raise InvalidArgument(f"n_jobs= is a whole number other than 0, or None, not {self.n_jobs!r}")
+        check("time_limit", self.time_limit, SECONDS)
         get_engine(self.engine)
 
 
@@ -128,17 +123,14 @@ def as_em(missing: Any) -> EM | None:
     )
 
 
-@dataclass(frozen=True)
-class Run:
-    """One run of EM: its last tables, what the data say under them, and how it went."""
+class EMState(NamedTuple):
+    """Tables, what the data say under them, the objective, that of the first tables, and expectations to leap from."""
 
     tables: Sequence[Conditional]
     expectation: Expectation
     objective: float
     first: float
-    history: Sequence[float]
-    converged: bool
-    interrupted: bool = False
+    trail: tuple[Expectation, ...] = ()
 
 
 def fit_by_em(
@@ -162,19 +154,12 @@ def fit_by_em(
         kept = [v for v in table.variables.values() if v.name not in hidden]
         table = CodedTable(kept, np.stack([table.column(v.name) for v in kept]), table.weights)
     counter = ExpectedCounter(learner.families, table, settings.engine, settings.seed)
-    rngs = generator(settings.seed).spawn(settings.restarts)
-    runs = _runs(learner, counter, settings, rngs)
-    best = max(runs, key=lambda run: -np.inf if isnan(run.objective) else run.objective)
-    found = list(best.tables)
-    expectation = counter.expect(found) if settings.hard else best.expectation
-    interrupted = any(run.interrupted for run in runs)
-    if not best.converged and not interrupted:
-        warnings.warn(
-            f"EM did not converge in {len(best.history)} iterations; raise max_iterations= or tolerance=, or go on "
-            "from here with start='current'",
-            ConvergenceWarning,
-            stacklevel=outside(),
-        )
+    runs = em_runs(learner, counter, settings)
+    best = best_of(runs)
+    best.warn(settings.tolerance, NAMES)
+    end = best.state
+    found = list(end.tables)
+    expectation = counter.expect(found) if settings.hard else end.expectation
     if not counter.exact and counter.engine.name == "auto":
         warnings.warn(
             "the expected counts are approximate (by loopy belief propagation): the missing cells of "
@@ -185,9 +170,9 @@ def fit_by_em(
     families = learner.families
     never = [f.variable.name for f in families if not _has(table, f.variable.name)]
     details: dict[str, Any] = {
-        "objective": best.objective,
-        "start_objective": best.first,
-        "restarts": [run.objective for run in runs],
+        "objective": end.objective,
+        "start_objective": end.first,
+        "restarts": [run.state.objective for run in runs],
         "exact": expectation.exact,
         "hard": settings.hard,
         "free_energy": sum(expectation.by_family.values()) + expectation.entropy,
@@ -198,7 +183,7 @@ def fit_by_em(
     }
     if not expectation.exact:
         details["unconverged_cases"] = expectation.unconverged
-    if interrupted:
+    if best.reason == "interrupted":
         details["interrupted"] = True
     record = Fit(
         "em",
@@ -208,7 +193,7 @@ def fit_by_em(
         expectation.by_family,
         learner.n_parameters(found),
         sum(table.missing().values()),
-        converged=best.converged and not interrupted,
+        converged=best.converged,
         iterations=len(best.history),
         history=tuple(best.history),
         seconds=now() - begin,
@@ -222,104 +207,68 @@ def _has(table: CodedTable, name: str) -> bool:
     return name in table.variables and table.missing()[name] < table.n_rows
 
 
-def _runs(
-    learner: TableLearner, counter: ExpectedCounter, settings: EM, rngs: Sequence[np.random.Generator]
-) -> list[Run]:
-    """Run from every start; a run that is interrupted is the last."""
-    runs: list[Run] = []
-    if settings.n_jobs not in (None, 1) and len(rngs) > 1:
-        stopped: list[bool] = []
-        task = partial(_one_run, learner, counter, settings)
-        runs += task_results(
-            task,
-            list(enumerate(rngs)),
+def em_runs(learner: TableLearner, counter: Any, settings: EM) -> list[Climb[EMState]]:
+    """Run from every start; a run that is cut is the last."""
+    starts = list(enumerate(generator(settings.seed).spawn(settings.restarts)))
+    with Clock(settings.time_limit, False):
+        return every_climb(
+            partial(_one_run, learner, counter, settings),
+            starts,
             n_jobs=settings.n_jobs,
             progress=settings.progress,
-            when_interrupted=lambda: stopped.append(True),
         )
-        if stopped:
-            runs[-1] = replace(runs[-1], interrupted=True)
-        return runs
-    with progress_bar(settings.progress, unit=" iterations") as count:
-
-        def advance(value: float) -> None:
-            count(1, f"log likelihood {value:.6g}" if isfinite(value) else "", value)
-
-        for i, rng in enumerate(rngs):
-            try:
-                runs.append(_one_run(learner, counter, settings, (i, rng), advance))
-            except KeyboardInterrupt:
-                if not runs:
-                    raise
-                runs[-1] = replace(runs[-1], interrupted=True)
-            if runs[-1].interrupted:
-                break
-    return runs
 
 
 def _one_run(
     learner: TableLearner,
-    counter: ExpectedCounter,
+    counter: Any,
     settings: EM,
     which: tuple[int, np.random.Generator],
-    advance: Callable[[float], object] | None = None,
-) -> Run:
+    progress: bool | None,
+) -> Climb[EMState]:
     number, rng = which
     start = settings.start if number == 0 else "random"
-    return run_em(learner, counter, starting_tables(learner, counter, start, rng), settings, advance)
+    return run_em(learner, counter, starting_tables(learner, counter, start, rng), settings, progress)
 
 
 def run_em(
     learner: TableLearner,
-    counter: ExpectedCounter,
+    counter: Any,
     tables: Sequence[Conditional],
     settings: EM,
-    advance: Callable[[float], object] | None = None,
-) -> Run:
-    """Iterate from given tables until the objective settles.
+    progress: bool | None = False,
+) -> Climb[EMState]:
+    """Climb from given tables (see `climb`); a number observed is a cell.
 
-    The tables that come back are those whose likelihood was computed last, so the numbers belong together. Ctrl-C
-    after the first iteration ends the run with what it has.
+    The tables that come back are those whose likelihood was computed last, so the numbers belong together.
     """
     expect = counter.complete if settings.hard else counter.expect
-    now = expect(tables)
-    first = objective = now.log_likelihood + learner.log_prior(tables)
-    history: list[float] = []
-    converged = False
     quick = settings.accelerate and counter.exact and not settings.hard
-    trail: list[Expectation] = []
-    try:
-        while len(history) < settings.max_iterations and not converged:
-            trail.append(now)
-            if quick and len(trail) == 3:
-                leap = _leap(learner, counter, trail)
-                trail = []
-                if leap is not None and leap[2] > objective:
-                    tables, now, objective = leap
-                    history.append(objective)
-                    if advance is not None:
-                        advance(objective)
-                    continue
-                trail.append(now)
-            after = learner.estimate(now.counts)
-            then = expect(after)
-            value = then.log_likelihood + learner.log_prior(after)
-            if value == -np.inf:
-                raise _impossible_family(then)
-            if isnan(value):
-                converged = _largest_change(tables, after) <= TABLE_CHANGE
-            elif not quick or len(history) >= 3:
-                past = history[-3] if quick else objective  # a step after a leap gains little by itself
-                converged = abs(value - past) <= settings.tolerance * max(1.0, abs(value))
-            history.append(value)
-            tables, now, objective = after, then, value
-            if advance is not None:
-                advance(value)
-    except KeyboardInterrupt:
-        if not history:
-            raise
-        return Run(tables, now, objective, first, history, False, True)
-    return Run(tables, now, objective, first, history, converged)
+
+    def step(now: EMState) -> tuple[EMState, float]:
+        trail = (*now.trail, now.expectation) if quick else ()
+        if len(trail) == 3:
+            leap, trail = _leap(learner, counter, trail), (now.expectation,)
+            if leap is not None and leap[2] > now.objective:
+                return EMState(*leap, now.first), leap[2]
+        after = learner.estimate(now.expectation.counts)
+        then = expect(after)
+        value = then.log_likelihood + learner.log_prior(after)
+        if value == -np.inf:
+            raise _impossible_family(then)
+        return EMState(after, then, value, now.first, trail), value
+
+    def still(before: EMState, after: EMState) -> bool:
+        return isnan(after.objective) and _largest_change(before.tables, after.tables) <= TABLE_CHANGE
+
+    begin = expect(tables)
+    first = begin.log_likelihood + learner.log_prior(tables)
+    # a step after a leap gains little by itself, so that gains are taken over three
+    how: dict[str, Any] = {"span": 3} if quick else {"first": first, "may_fall": not counter.exact}
+    return climb(
+        step, EMState(tables, begin, first, first), max_iter=settings.max_iterations, tol=settings.tolerance,
+        size=max(1.0, counter.observed), settled=still, progress=progress, unit="iteration", **how,
+    )  # fmt: skip
 
 
 def _leap(

@@ -15,6 +15,7 @@ from markovia.learning.components.conjugate import ConjugateFamily, Params
 from markovia.learning.components.functions import DistributionFamily, FunctionEmission
 from markovia.learning.latent.uncollapsed_gibbs import one_hot
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import Kind, check
 from markovia.runtime.double_precision import x64
 
 STEPS, MANY = 6, 200
@@ -164,8 +165,7 @@ def _with_defaults(make: Callable[..., Any], rows: Array, prior: Mapping[str, An
     """Return a distribution for each parameter; unsaid ones lie around what fits all rows as one component."""
     import numpyro.distributions as theirs
 
-    if not isinstance(prior, Mapping):
-        raise InvalidArgument(f"prior= is a mapping from a parameter to its distribution, not {prior!r}")
+    check("prior", prior, Kind((Mapping,), "a mapping from a parameter to its distribution"))
     family = DistributionFamily(make)
     names = family.names
     for name, law in prior.items():

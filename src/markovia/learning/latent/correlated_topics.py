@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.learning.latent.topic_em import expected, normalised
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array, Flags
-from markovia.runtime.clock import Clock
 
 BLOCK = 2_000_000
 """Numbers of a block of documents' Hessians."""
@@ -35,13 +35,11 @@ class LogisticNormal(NamedTuple):
     phi: Array
 
 
-class CorrelatedTraining(NamedTuple):
-    """The learned law, the logits of documents, the bound after each step, whether it settled."""
+class CorrelatedLogits(NamedTuple):
+    """The learned law, and the logits of documents."""
 
     law: LogisticNormal
     logits: Logits
-    history: list[float]
-    converged: bool
 
 
 def learn_correlated(
@@ -52,21 +50,18 @@ def learn_correlated(
     tol: float,
     smoothing: float,
     shrinkage: float,
-    clock: Clock | None = None,
-) -> CorrelatedTraining:
-    """Learn from first words of topics; stop when a step gains less than `tol` a word.
+    progress: bool | None = False,
+) -> Climb[CorrelatedLogits]:
+    """Climb from first words of topics (see `climb`); a number observed is a word.
 
     `smoothing` is added to each word's count in each topic, and the covariance has an inverse Wishart prior worth
     `shrinkage` documents around the unit matrix: the objective is the bound and the logs of both.
     """
     n, k = counts.shape[0], phi.shape[1]
-    law = LogisticNormal(np.zeros(k), np.eye(k), phi)
-    logits = Logits(np.zeros((n, k)), np.full((n, k), 1.0 / 2.0))
-    history: list[float] = []
-    converged = False
-    for _ in range(max_iter):
-        logits = expect_logits(counts, law, logits, steps=3)
-        _, _, by_word = expected(counts, softmax(logits.mean), law.phi)
+
+    def step(now: CorrelatedLogits) -> tuple[CorrelatedLogits, float]:
+        logits = expect_logits(counts, now.law, now.logits, steps=3)
+        _, _, by_word = expected(counts, softmax(logits.mean), now.law.phi)
         off = logits.mean - logits.mean.mean(axis=0)
         scatter = off.T @ off + np.diag(logits.variance.sum(axis=0)) + shrinkage * np.eye(k)
         law = LogisticNormal(
@@ -76,15 +71,16 @@ def learn_correlated(
         bound = likelihood + float(_gaussian_part(counts, law, logits).sum())
         precision, sign = np.linalg.inv(law.covariance), np.linalg.slogdet(law.covariance)[1]
         prior = -0.5 * shrinkage * (sign + np.trace(precision)) + smoothing * np.log(law.phi).sum()
-        history.append(bound + float(prior))
-        if len(history) > 1 and history[-1] - history[-2] < tol * max(float(counts.sum()), 1.0):
-            converged = True
-            break
-        if clock is not None:
-            clock.advance(note=f"{history[-1]:.6g}")
-            if clock.over():
-                break
-    return CorrelatedTraining(law, logits, history, converged)
+        return CorrelatedLogits(law, logits), bound + float(prior)
+
+    logits = Logits(np.zeros((n, k)), np.full((n, k), 1.0 / 2.0))
+    start, size = (
+        CorrelatedLogits(LogisticNormal(np.zeros(k), np.eye(k), phi), logits),
+        max(float(counts.sum()), 1.0),
+    )
+    return climb(
+        step, start, max_iter=max_iter, tol=tol, size=size, progress=progress, name="correlated topics"
+    )
 
 
 def softmax(logits: Array) -> Array:

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.learning.latent.topic_variational import document_posteriors, documents_bound
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import Clock
 
 
 class Paths(NamedTuple):
@@ -25,13 +25,11 @@ class Paths(NamedTuple):
     variance: Array
 
 
-class DynamicTraining(NamedTuple):
-    """Paths of topics, Dirichlet posteriors of documents in order of time, the objective, whether it settled."""
+class DriftingTopics(NamedTuple):
+    """Paths of topics, and Dirichlet posteriors of documents in order of time."""
 
     paths: Paths
     gamma: list[Array]
-    history: list[float]
-    converged: bool
 
 
 def learn_dynamic(
@@ -43,9 +41,9 @@ def learn_dynamic(
     spread: float,
     max_iter: int,
     tol: float,
-    clock: Clock | None = None,
-) -> DynamicTraining:
-    """Learn from counts of each time and first words of topics, (words, topics); stop when a step gains `tol` a word.
+    progress: bool | None = False,
+) -> Climb[DriftingTopics]:
+    """Climb from counts of each time and first words of topics, (words, topics); a number observed is a word.
 
     `drift` is the variance of a step of the random walk, `spread` that of the first logits around zero.
     """
@@ -54,27 +52,24 @@ def learn_dynamic(
     logits = np.repeat(first[None], len(slices), axis=0)
     gamma = [np.tile(alpha + c.sum() / max(c.shape[0], 1) / len(alpha), (c.shape[0], 1)) for c in slices]
     lengths = [np.asarray(c.sum(axis=1), dtype=np.float64).ravel() for c in slices]
-    n, history, converged = max(float(sum(c.sum() for c in slices)), 1.0), list[float](), False
-    paths = Paths(logits, np.zeros_like(logits))
-    for _ in range(max_iter):
+
+    def step(now: DriftingTopics) -> tuple[DriftingTopics, float]:
+        logits = now.paths.logits
         found = [
             document_posteriors(c, np.exp(log_words(x)), alpha, g, most=20, tol=1e-5)
-            for c, x, g in zip(slices, logits, gamma, strict=True)
+            for c, x, g in zip(slices, logits, now.gamma, strict=True)
         ]
-        gamma = [one.state for one in found]
         bounds = [documents_bound(one, size, alpha) for one, size in zip(found, lengths, strict=True)]
-        seen = np.stack([one.stats for one in found])
-        history.append(sum(bounds) + log_walk(logits, drift, spread))
-        if len(history) > 1 and history[-1] - history[-2] < tol * n:
-            converged = True
-            break
-        paths = smoothed_paths(seen, logits, drift, spread)
-        logits = paths.logits
-        if clock is not None:
-            clock.advance(note=f"{history[-1]:.6g}")
-            if clock.over():
-                break
-    return DynamicTraining(paths, gamma, history, converged)
+        paths = smoothed_paths(np.stack([one.stats for one in found]), logits, drift, spread)
+        return DriftingTopics(paths, [one.state for one in found]), sum(bounds) + log_walk(
+            logits, drift, spread
+        )
+
+    start, size = (
+        DriftingTopics(Paths(logits, np.zeros_like(logits)), gamma),
+        max(float(sum(map(np.sum, lengths))), 1.0),
+    )
+    return climb(step, start, max_iter=max_iter, tol=tol, size=size, progress=progress, name="dynamic topics")
 
 
 def log_words(logits: Array) -> Array:

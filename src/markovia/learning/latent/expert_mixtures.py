@@ -10,14 +10,13 @@ References: Jordan and Jacobs (1994), DeSarbo and Cron (1988). Cost of a turn: r
 """
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
 from markovia.learning.latent.k_means import Partition, lloyd, plus_plus
 from markovia.learning.regression.iteratively_reweighted import fit_softmax
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import Clock
 
 FLOOR = 1e-6
 """The smallest variance of an expert, as a share of that of y."""
@@ -113,14 +112,6 @@ class Units:
         return np.column_stack([scores[:, 0] - slopes @ self.x_mean, slopes])
 
 
-class ExpertFit(NamedTuple):
-    """Parameters, the objective a unit of weight after each turn, and whether it stopped to rise."""
-
-    experts: Experts
-    history: list[float]
-    converged: bool
-
-
 def learn_experts(
     start: Experts,
     x: Array,
@@ -129,20 +120,19 @@ def learn_experts(
     *,
     max_iter: int,
     tol: float,
-    clock: Clock | None = None,
-) -> ExpertFit:
-    """Take turns until the objective rises by `tol` a unit of weight at most."""
-    made, size = start, weights.sum()
-    history = [made.objective(x, y, weights) / size]
-    converged = False
-    least = FLOOR * _variance(y, weights)
-    while not converged and len(history) <= max_iter and not (clock is not None and clock.over()):
-        joint = made.log_joint(x, y)
+    progress: bool | None = False,
+) -> Climb[Experts]:
+    """Climb the objective a unit of weight (see `climb`); its history has that after each turn."""
+    size, least = weights.sum(), FLOOR * _variance(y, weights)
+
+    def turn(now: Experts) -> tuple[Experts, float]:
+        joint = now.log_joint(x, y)
         shares = np.exp(joint - np.logaddexp.reduce(joint, axis=1)[:, None]) * weights[:, None]
-        made = _learned(made, x, y, shares, least)
-        history.append(made.objective(x, y, weights) / size)
-        converged = history[-1] - history[-2] <= tol
-    return ExpertFit(made, history[1:], converged)
+        after = _learned(now, x, y, shares, least)
+        return after, after.objective(x, y, weights) / size
+
+    first = start.objective(x, y, weights) / size
+    return climb(turn, start, max_iter=max_iter, tol=tol, first=first, progress=progress)
 
 
 def _variance(y: Array, weights: Array) -> float:

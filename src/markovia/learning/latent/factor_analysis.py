@@ -11,12 +11,11 @@ References: Tipping and Bishop (1999), Rubin and Thayer (1982), Barber (2012), s
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import Clock
 
 LEAST = 1e-10
 """The smallest noise of a column, as a share of its variance."""
@@ -60,14 +59,6 @@ class Factors:
         return means, spread, -0.5 * (lengths + sizes[which])
 
 
-class FactorFit(NamedTuple):
-    """Parameters, the log likelihood a unit of weight after each turn, and whether it stopped to rise."""
-
-    factors: Factors
-    history: list[float]
-    converged: bool
-
-
 def from_covariance(
     mean: Array,
     covariance: Array,
@@ -77,28 +68,25 @@ def from_covariance(
     noise: Array | None = None,
     max_iter: int = 1000,
     tol: float = 1e-8,
-    clock: Clock | None = None,
-) -> FactorFit:
+) -> Climb[Factors]:
     """Return the factors that make rows of a covariance most probable, from a first `noise`; `max_iter=1` is one turn."""
     spread = np.diag(covariance)
     if one_noise:
         made = _principal(mean, covariance, q)
-        return FactorFit(made, [_log_likelihood(made, covariance)], True)
+        return Climb(made, [_log_likelihood(made, covariance)], "converged")
     # a column that does not vary has no noise to divide by
     least = np.where(spread > 0.0, LEAST * spread, LEAST * max(float(spread.max()), 1e-300))
-    psi = np.maximum(spread if noise is None else noise, least)
-    history: list[float] = []
-    converged = False
-    while not converged and len(history) < max_iter and not (clock is not None and clock.over()):
-        root = np.sqrt(psi)
+
+    def turn(now: Factors) -> tuple[Factors, float]:
+        root = np.sqrt(now.noise)
         values, vectors = np.linalg.eigh(covariance / root[:, None] / root)
         lead = np.sqrt(np.maximum(values[::-1][:q] - 1.0, 0.0))
         loadings = root[:, None] * vectors[:, ::-1][:, :q] * lead
-        psi = np.maximum(spread - (loadings**2).sum(axis=1), least)
-        made = Factors(mean, loadings, psi)
-        history.append(_log_likelihood(made, covariance))
-        converged = len(history) > 1 and history[-1] - history[-2] <= tol
-    return FactorFit(made, history, converged)
+        after = Factors(mean, loadings, np.maximum(spread - (loadings**2).sum(axis=1), least))
+        return after, _log_likelihood(after, covariance)
+
+    start = Factors(mean, np.zeros((len(mean), q)), np.maximum(spread if noise is None else noise, least))
+    return climb(turn, start, max_iter=max_iter, tol=tol)
 
 
 def _principal(mean: Array, covariance: Array, q: int) -> Factors:
@@ -125,22 +113,13 @@ def from_rows(
     one_noise: bool,
     max_iter: int,
     tol: float,
-    clock: Clock | None = None,
-) -> FactorFit:
+) -> Climb[Factors]:
     """Return the factors that make the cells that are there most probable, by EM from a start."""
-    made, converged = start, False
-    value, after = _turn(start, rows, weights, one_noise)
-    history = [value]
-    while not converged and len(history) <= max_iter and not (clock is not None and clock.over()):
-        made = after
-        value, after = _turn(made, rows, weights, one_noise)
-        history.append(value)
-        converged = history[-1] - history[-2] <= tol
-    return FactorFit(made, history[1:], converged)
+    return climb(lambda now: _turn(now, rows, weights, one_noise), start, max_iter=max_iter, tol=tol)
 
 
-def _turn(made: Factors, rows: Array, weights: Array, one_noise: bool) -> tuple[float, Factors]:
-    """Return the log likelihood, and new factors: each column regressed on them and a one, over the rows that have it."""
+def _turn(made: Factors, rows: Array, weights: Array, one_noise: bool) -> tuple[Factors, float]:
+    """Return new factors, each column regressed on them and a one over the rows that have it, and the old likelihood."""
     d, q = made.loadings.shape
     products, sums = np.zeros((d, (q + 1) ** 2)), np.zeros((d, q + 1))
     squares, counts, value = np.zeros(d), np.zeros(d), 0.0
@@ -162,7 +141,7 @@ def _turn(made: Factors, rows: Array, weights: Array, one_noise: bool) -> tuple[
     noise = np.full(d, left.sum() / counts.sum()) if one_noise else left / counts
     spread_of = squares / counts - (sums[:, q] / counts) ** 2
     least = LEAST * np.where(spread_of > 0.0, spread_of, max(float(spread_of.max()), 1e-300))
-    return value / float(weights.sum()), Factors(found[:, q], found[:, :q], np.maximum(noise, least))
+    return Factors(found[:, q], found[:, :q], np.maximum(noise, least)), value / float(weights.sum())
 
 
 def rotated(loadings: Array, gamma: float, turns: int = 500) -> Array:

@@ -4,7 +4,7 @@ q(activities), q(rates) and q(scale) are gammas, q(profiles) Dirichlets, and the
 raises the bound (Cemgil 2009; Gopalan, Hofman and Blei 2015). O(nonzero counts K) a step, in NumPy.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from markovia.learning.latent.topic_variational import document_posteriors
 from markovia.runtime.array_types import Array
 
 
-@dataclass
-class GammaPoissonFit:
+class GammaPoissonFit(NamedTuple):
     """Shapes and inverse scales of the gammas, concentrations of the Dirichlets: what `step` improves."""
 
     activity: tuple[Array, Array]
@@ -41,8 +40,8 @@ def first_fit(start: GammaPoissonGibbs) -> GammaPoissonFit:
     )
 
 
-def step(data: GammaPoissonGibbs, fit: GammaPoissonFit) -> float:
-    """Improve a fit once; return the bound of the fit before."""
+def step(data: GammaPoissonGibbs, fit: GammaPoissonFit) -> tuple[GammaPoissonFit, float]:
+    """Return a better fit, and the bound of the fit before."""
     from scipy.special import gammaln, psi
 
     a, eta, masses = data.activity_prior, data.profile_prior, data.masses
@@ -79,12 +78,10 @@ def step(data: GammaPoissonGibbs, fit: GammaPoissonFit) -> float:
     said = gammaln(wide * eta) - wide * gammaln(eta) + ((eta - alpha) * log_profile).sum(axis=1)
     bound += float((said - gammaln(alpha.sum(axis=1)) + gammaln(alpha).sum(axis=1)).sum())
     # one factor of q after the other, each given the newest of the others
-    fit.activity = a + of_rows, np.broadcast_to(a + rates, (n, k)).copy()
-    activities = fit.activity[0] / fit.activity[1]
-    fit.rate = masses + of_rows.sum(axis=0), scale + activities.sum(axis=0)
-    fit.scale = 1.0 + float(masses.sum()), 1.0 + float((fit.rate[0] / fit.rate[1]).sum())
-    fit.profile = eta + of_columns
-    return bound
+    activity = a + of_rows, np.broadcast_to(a + rates, (n, k)).copy()
+    rate = masses + of_rows.sum(axis=0), scale + (activity[0] / activity[1]).sum(axis=0)
+    new_scale = 1.0 + float(masses.sum()), 1.0 + float((rate[0] / rate[1]).sum())
+    return GammaPoissonFit(activity, rate, new_scale, eta + of_columns), bound
 
 
 def expected_activities(data: GammaPoissonGibbs, rates: Array, profiles: Array) -> Array:

@@ -9,19 +9,18 @@ averages of the sums a little towards those of each batch. Reference: Dempster, 
 look at every density. The objective never falls, but for the floor that Gaussians may have under their variance.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
+from markovia.errors import InvalidArgument
 from markovia.learning.components.block_passes import one_blas_thread
 from markovia.learning.components.families import Components
 from markovia.learning.components.gaussian_passes import pattern_order
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.clock import Clock
-from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.threads import in_parallel
 
 BLOCK = 2048
@@ -116,16 +115,6 @@ class LearningRule:
         return more + float(groups.components.log_prior(self.prior))
 
 
-@dataclass(frozen=True)
-class GroupTraining:
-    """What learning found: groups, the objective a row before each step, whether it settled, and why it stopped early."""
-
-    groups: Groups
-    history: list[float]
-    converged: bool
-    reason: str | None = None
-
-
 def learn_groups(
     groups: Groups,
     sample: Any,
@@ -135,38 +124,59 @@ def learn_groups(
     tol: float,
     time_limit: float | None = None,
     progress: bool | None = False,
-) -> GroupTraining:
-    """Step until a step gains less than `tol` a row, or there were `max_iter`; a clock may end it before.
+) -> Climb[Groups]:
+    """Climb the objective a row (see `climb`); its history has that before each step.
 
     A `sample` is a `Sample`, or has `chunks` of such, `total` and `gaps` where rows are not all in memory.
     """
-    history: list[float] = []
-    converged = False
     total, constant = sample.total, _constant(groups.components, sample)
-    with Clock(time_limit, progress, total=max_iter, unit="iteration", name="EM") as clock:
-        while len(history) < max_iter and not converged and not (history and clock.over()):
-            found, after = step(groups, sample, rule)
-            history.append((found + constant + rule.log_prior(groups)) / total)
-            groups = after
-            clock.advance(note=f"{history[-1]:.6g}")
-            gain = abs(history[-1] - history[-2]) if len(history) > 1 else np.inf
-            converged = gain < tol or (rule.hard and gain == 0.0)
-    return GroupTraining(groups, history, converged, clock.reason)
 
+    def turn(now: Groups) -> tuple[Groups, float]:
+        found, after = step(now, sample, rule)
+        return after, (found + constant + rule.log_prior(now)) / total
 
-def best_run(
-    run: Callable[..., GroupTraining], starts: Sequence[Groups], *, n_jobs: int | None, progress: bool | None
-) -> GroupTraining:
-    """Return the best of runs from several starts; several show how many are done, one its own steps."""
-    alone = len(starts) == 1
-    runs = task_results(
-        partial(run, progress=progress if alone else False),
-        starts,
-        n_jobs=n_jobs,
-        progress=False if alone else progress,
+    return climb(
+        turn, groups, max_iter=max_iter, tol=tol, may_fall=True, time_limit=time_limit, progress=progress
     )
-    best: GroupTraining = max(runs, key=lambda found: found.history[-1])
-    return best
+
+
+def learn_groups_online(
+    groups: Groups,
+    sample: Any,
+    rule: LearningRule,
+    *,
+    max_iter: int,
+    tol: float,
+    batch_size: int,
+    decay: float,
+    offset: float,
+    seed: int,
+    progress: bool | None = False,
+) -> Climb[Groups]:
+    """Learn from batches of rows in random order, pass after pass, until one changes the objective a row by `tol`."""
+    if groups.components.block_pass(gaps=True) is None:
+        raise InvalidArgument("method='online' needs components that learn from sums over rows")
+    rng = np.random.default_rng(seed)
+
+    def one_pass(now: tuple[Groups, OnlineState | None]) -> tuple[tuple[Groups, OnlineState | None], float]:
+        (learned, state), total = now, 0.0
+        for batch in sample.batches(batch_size, rng):
+            each, learned, state = online_step(learned, batch, rule, state, decay=decay, offset=offset)
+            total += each * batch.total
+        return (learned, state), total / sample.total
+
+    start: tuple[Groups, OnlineState | None] = groups, None
+    found = climb(
+        one_pass,
+        start,
+        max_iter=max_iter,
+        tol=tol,
+        may_fall=True,
+        progress=progress,
+        name="online EM",
+        unit="pass",
+    )
+    return Climb(found.state[0], found.history, found.reason)
 
 
 def step(groups: Groups, sample: Any, rule: LearningRule) -> tuple[float, Groups]:

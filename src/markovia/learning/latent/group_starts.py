@@ -55,7 +55,7 @@ def tried_groups(
     for steps in (SHORT, LONGER):
         runs = [learn_groups(one, few, rule, max_iter=steps, tol=0.0) for one in starts]
         runs.sort(key=lambda run: -run.history[-1] if np.isfinite(run.history[-1]) else np.inf)
-        starts = [run.groups for run in runs[: max(1, len(runs) // 3)]]
+        starts = [run.state for run in runs[: max(1, len(runs) // 3)]]
     return starts[0]
 
 

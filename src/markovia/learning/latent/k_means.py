@@ -10,12 +10,13 @@ left out. References: Arthur and Vassilvitskii (2007), Hamerly (2010), Fritzke (
 Cost of a turn: rows searched times centres times columns.
 """
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.clock import Clock
 from markovia.runtime.threads import in_parallel
 
 BLOCK = 65_536
@@ -27,13 +28,12 @@ BREATH = 5
 
 
 class Clustering(NamedTuple):
-    """Centres (k, columns), the cluster of each row, the sum J, the number of turns and whether they came to an end."""
+    """Centres (k, columns), the cluster of each row, the sum J, and how the turns ended (their state left out)."""
 
     centres: Array
     labels: Ints
     inertia: float
-    n_iter: int
-    converged: bool
+    ended: Climb[None]
 
 
 class Partition:
@@ -150,19 +150,37 @@ def _half_gaps(centres: Array) -> Array:
     return np.asarray(0.5 * np.sqrt(np.maximum(np.where(np.isinf(nearest), 1e300, nearest), 0.0)))
 
 
-def lloyd(
-    part: Partition, centres: Array, *, max_iter: int = 300, tol: float = 0.0, clock: Clock | None = None
-) -> Clustering:
-    """Take turns until no row changes its cluster, or the squared moves of all centres add up to `tol` at most."""
-    converged, turns = False, 0
+class _Turn(NamedTuple):
+    """Centres, what their moves have taken off J so far, and how many rows went to another one."""
+
+    centres: Array
+    gained: float
+    changed: int
+
+
+def lloyd(part: Partition, centres: Array, *, max_iter: int = 300, tol: float = 0.0) -> Clustering:
+    """Take turns until no row changes its cluster, or moving the centres lowers J by `tol` a row at most."""
+
+    def turn(now: _Turn) -> tuple[_Turn, float]:
+        sizes, moved = part.sums[:, -1], part.means()
+        # the squared distances from a mean are less than those from any other point by the squared distance of both
+        gained = now.gained + float(sizes @ ((moved - now.centres) ** 2).sum(axis=1))
+        return _Turn(moved, gained, part.assign(moved)), gained
+
     part.assign(centres, anew=True)
-    while not converged and turns < max_iter and not (clock is not None and clock.over()):
-        moved = part.means()
-        shift = float(((moved - centres) ** 2).sum())
-        centres = moved
-        converged = part.assign(centres) == 0 or shift <= tol
-        turns += 1
-    return Clustering(centres, part.labels, float(part.weights @ part.squares()), turns, converged)
+    found = climb(
+        turn, _Turn(centres, 0.0, -1), max_iter=max_iter, tol=tol, size=float(part.weights.sum()), first=0.0,
+        settled=lambda _, after: after.changed == 0,
+    )  # fmt: skip
+    return clustered(part, found.state.centres, found)
+
+
+def clustered(part: Partition, centres: Array, found: Climb[Any]) -> Clustering:
+    """Return the clusters of rows around centres that turns ended with."""
+    if found.reason == "interrupted":  # perhaps in the middle of a turn
+        part.assign(centres, anew=True)
+    inertia = float(part.weights @ part.squares())
+    return Clustering(centres, part.labels, inertia, Climb(None, found.history, found.reason))
 
 
 def plus_plus(rows: Array, weights: Array, k: int, rng: np.random.Generator) -> Array:
@@ -191,28 +209,54 @@ def improved(
     rng: np.random.Generator,
     *,
     tol: float = 0.0,
-    clock: Clock | None = None,
 ) -> Clustering:
     """Return a clustering that is no worse, by adding and taking away centres, fewer after each time that did not help."""
     k, d = found.centres.shape
     breath = min(BREATH, k - 1)
-    while breath > 0 and found.inertia > 0.0 and not (clock is not None and clock.over()):
+    while breath > 0 and found.inertia > 0.0 and found.ended.stopped is None:
         part.assign(found.centres, anew=True)
         errors = np.bincount(part.labels, part.weights * part.upper**2, minlength=k)
         worst = np.argsort(errors, kind="stable")[::-1][:breath]
         spread = np.sqrt(errors[worst] / np.maximum(part.sums[worst, -1], 1e-300) / d)
         beside = found.centres[worst] + 0.1 * spread[:, None] * rng.standard_normal((breath, d))
-        centres = lloyd(part, np.concatenate([found.centres, beside]), tol=tol, clock=clock).centres
+        centres = lloyd(part, np.concatenate([found.centres, beside]), tol=tol).centres
         for _ in range(breath):
             part.assign(centres, anew=True)
             centres = np.delete(centres, int(part.losses().argmin()), axis=0)
-        other = lloyd(part, centres, tol=tol, clock=clock)
+        other = lloyd(part, centres, tol=tol)
         if other.inertia < found.inertia * (1.0 - 1e-6):
             # labels are the partition's own, and move on with it
             found = other._replace(labels=other.labels.copy())
         else:
+            found = found._replace(
+                ended=replace(found.ended, reason=other.ended.stopped or found.ended.reason)
+            )
             breath -= 1
     return found
+
+
+def mini_batches(
+    rows: Array, weights: Array, centres: Array, size: int, rng: np.random.Generator, *, max_iter: int, tol: float
+) -> tuple[Clustering, Array]:  # fmt: skip
+    """Pass over mini-batches in random order until moves of centres gain `tol` a row at most; return their weights too."""
+    k = len(centres)
+
+    def one_pass(now: tuple[Array, Array, float]) -> tuple[tuple[Array, Array, float], float]:
+        (moved, counts, gained), order = now, rng.permutation(len(rows))
+        for first in range(0, len(rows), size):
+            own = order[first : first + size]
+            part = Partition(np.ascontiguousarray(rows[own]), weights[own])
+            moved, counts = running_means(part, moved, counts)
+        gained += float((counts - now[1]) @ ((moved - now[0]) ** 2).sum(axis=1))
+        return (moved, counts, gained), gained
+
+    found = climb(
+        one_pass, (centres, np.zeros(k), 0.0), max_iter=max_iter, tol=tol, size=float(weights.sum()), first=0.0, unit="pass"
+    )  # fmt: skip
+    centres, counts, _ = found.state
+    part = Partition(rows, weights)
+    part.assign(centres, anew=True)
+    return clustered(part, centres, found), counts
 
 
 def running_means(part: Partition, centres: Array, counts: Array) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ stay. Cost of a step: entries x topics.
 Reference: Hofmann (2001), "Unsupervised learning by probabilistic latent semantic analysis".
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,19 +16,17 @@ import numpy as np
 from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.collapsed.token_samplers import TokenTopics
 from markovia.kernels.plain_code import either
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.clock import Clock
 
 E_STEP = "markovia.kernels.collapsed.expected_topics:expected_topics"
 
 
-class TopicTraining(NamedTuple):
-    """What EM found: proportions (documents, topics), words (words, topics), the objective, whether it settled."""
+class TopicTables(NamedTuple):
+    """Proportions (documents, topics) and words (words, topics)."""
 
     theta: Array
     phi: Array
-    history: list[float]
-    converged: bool
 
 
 def expected(counts: Any, theta: Array, phi: Array, *, words: bool = True) -> tuple[float, Array, Array]:
@@ -67,23 +66,16 @@ def learn_plsi(
     max_iter: int,
     tol: float,
     power: float = 1.0,
-    clock: Clock | None = None,
-) -> TopicTraining:
-    """Learn by (tempered) EM from a start; stop when a step gains less than `tol` a word."""
-    history: list[float] = []
-    n, converged = max(float(counts.sum()), 1.0), False
-    for _ in range(max_iter):
-        found, by_document, by_word = expected(counts, theta**power, phi**power)
-        history.append(found)
-        if len(history) > 1 and history[-1] - history[-2] < tol * n:
-            converged = True
-            break
-        theta, phi = normalised(by_document, 1), normalised(by_word, 0)
-        if clock is not None:
-            clock.advance(note=f"{found:.6g}")
-            if clock.over():
-                break
-    return TopicTraining(theta, phi, history, converged)
+    progress: bool | None = False,
+) -> Climb[TopicTables]:
+    """Climb by (tempered) EM from a start (see `climb`); a number observed is a word."""
+
+    def step(now: TopicTables) -> tuple[TopicTables, float]:
+        found, by_document, by_word = expected(counts, now.theta**power, now.phi**power)
+        return TopicTables(normalised(by_document, 1), normalised(by_word, 0)), found
+
+    start, size = TopicTables(theta, phi), max(float(counts.sum()), 1.0)
+    return climb(step, start, max_iter=max_iter, tol=tol, size=size, progress=progress, name="PLSI")
 
 
 def fold_in(
@@ -117,22 +109,18 @@ def tempering(
     held.eliminate_zeros()
     rest.eliminate_zeros()
 
-    def outside(
-        theta: Array, phi: Array
-    ) -> float:  # a floor, as a word may be in no document that is learned from
-        return expected(held, theta, phi + 1e-9, words=False)[0]
+    def step(now: list[TopicTables], power: float) -> tuple[list[TopicTables], float]:
+        after = learn_plsi(rest, *now[-1], max_iter=1, tol=0.0, power=power).state
+        # a floor, as a word may be in no document that is learned from
+        return [now[-1], after], expected(held, after.theta, after.phi + 1e-9, words=False)[0]
 
+    now, size = TopicTables(theta, phi), max(float(held.sum()), 1.0)
     best, power, chosen = -np.inf, 1.0, 1.0
     while power > 0.5:
-        found, here = -np.inf, -np.inf
-        for _ in range(max_iter):
-            step = learn_plsi(rest, theta, phi, max_iter=1, tol=0.0, power=power)
-            here = outside(step.theta, step.phi)
-            if here - found < tol * max(float(held.sum()), 1.0):
-                break
-            theta, phi, found = step.theta, step.phi, here
-        if found <= best:
+        run = climb(partial(step, power=power), [now], max_iter=max_iter, tol=tol, size=size)
+        last = -2 if run.converged else -1  # the step that did not pay is taken back
+        if run.history[last] <= best:
             break
-        best, chosen = found, power
+        now, best, chosen = run.state[last], run.history[last], power
         power *= 0.9
     return chosen

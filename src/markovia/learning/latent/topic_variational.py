@@ -6,14 +6,15 @@ piece. EM climbs the log posterior of proportions and topics, taken in the log-r
 exponents are its parameters, so that it has a maximum for any prior. Cost: distinct words x topics a step.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from markovia.inference.collapsed.dirichlet_priors import from_logs
+from markovia.optimise.ascent import Climb, climb
+from markovia.optimise.checkpoint import Checkpoint
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import Clock
 from markovia.runtime.threads import in_parallel, thread_count
 
 PIECE = 2_048
@@ -178,27 +179,33 @@ class BoundedTopics:
             self.word_prior = np.full((1, k), one)
 
 
+class TopicPasses(NamedTuple):
+    """Topics, the states of documents, and how many passes there were."""
+
+    topics: BoundedTopics
+    documents: Array
+    passes: int
+
+
 def climbed(
-    model: BoundedTopics, counts: Any, lengths: Array, learned: tuple[bool, bool], *, passes: int, tol: float, most: int,
-    change: float, clock: Clock,
-) -> tuple[Array, list[float], bool]:  # fmt: skip
-    """Climb until a pass gains less than the share `tol`; return documents' states, the bounds, whether it settled."""
-    history: list[float] = []
-    state, converged = None, False
-    while len(history) < passes and not (clock.over() and history):
+    topics: BoundedTopics, counts: Any, lengths: Array, learned: tuple[bool, bool], *, passes: int, tol: float, most: int,
+    change: float, progress: bool | None = False, checkpoint: Checkpoint | None = None,
+) -> Climb[TopicPasses]:  # fmt: skip
+    """Climb the bound in passes over the documents (see `climb`); a number observed is a word."""
+
+    def one_pass(now: TopicPasses) -> tuple[TopicPasses, float]:
         # proportions go on from where they were, so few steps at a time are the fastest way up
-        found = model.steps(counts, state, most=min(most, 5 if history else 20), tol=change)
-        state = found.state
-        history.append(model.objective(found, lengths))
-        clock.advance(note=f"{history[-1]:.6g}")
-        converged = len(history) > 1 and history[-1] - history[-2] < tol * abs(history[-1])
-        if converged:
-            break
-        model.set_components(found.stats + model.word_prior)
-        if any(learned) and len(history) > 1:
-            model.learn_priors(found.state, learned)
-    assert state is not None
-    return state, history, converged
+        found = now.topics.steps(counts, now.documents, most=min(most, 5 if now.passes else 20), tol=change)
+        after = replace(now.topics, components=found.stats + now.topics.word_prior)
+        if any(learned) and now.passes:
+            after.learn_priors(found.state, learned)
+        return TopicPasses(after, found.state, now.passes + 1), now.topics.objective(found, lengths)
+
+    start = TopicPasses(topics, topics.prior + lengths[:, None] / len(topics.prior), 0)
+    return climb(
+        one_pass, start, max_iter=passes, tol=tol, size=max(float(lengths.sum()), 1.0), progress=progress, name="LDA",
+        unit="pass", checkpoint=checkpoint,
+    )  # fmt: skip
 
 
 def online_step(

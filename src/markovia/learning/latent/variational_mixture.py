@@ -9,13 +9,15 @@ were updated the bound needs only log normalisers:
 References: Attias (2000); Blei and Jordan (2006). Cost of a step: rows times components times a density.
 """
 
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from markovia.learning.components.conjugate import ConjugateFamily, Params
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import Clock
 
 
 @dataclass
@@ -100,16 +102,12 @@ class StickWeights:
         return float(found)
 
 
-@dataclass
-class VariationalMixture:
-    """What coordinate ascent ended with: responsibilities, laws of parameters and of weights, and bounds on the evidence."""
+class VariationalMixture(NamedTuple):
+    """Responsibilities, and the laws of parameters and of weights."""
 
     responsibilities: Array
     law: Params
     weights: DirichletWeights | StickWeights
-    bounds: list[float] = field(default_factory=list)
-    converged: bool = False
-    reason: str | None = None
 
 
 def variational_mixture(
@@ -122,27 +120,23 @@ def variational_mixture(
     tol: float = 1e-6,
     time_limit: float | None = None,
     progress: bool | None = False,
-) -> VariationalMixture:
-    """Ascend from given responsibilities, (rows, components), until the bound a row rises by less than `tol`."""
+) -> Climb[VariationalMixture]:
+    """Climb the bound on the evidence from given responsibilities, (rows, components); a number observed is a row."""
     from scipy.special import entr
 
     none, constant = family.log_normaliser(family.none(rows))[0], family.base(rows).sum()
-    found = VariationalMixture(responsibilities, {}, weights)
-    with Clock(time_limit, progress, total=max_iter, unit="step", name="variational Bayes") as clock:
-        for _ in range(max_iter):
-            found.law = family.posterior(rows, found.responsibilities)
-            weights.update(found.responsibilities.sum(axis=0))
-            bound = (family.log_normaliser(found.law) - none).sum() + weights.bound() + constant
-            found.bounds.append(float(bound + entr(found.responsibilities).sum()))
-            joint = family.expected_logs(found.law, rows) + weights.logs()
-            joint -= joint.max(axis=1, keepdims=True)
-            chances = np.exp(joint)
-            found.responsibilities = chances / chances.sum(axis=1, keepdims=True)
-            clock.advance(note=f"{found.bounds[-1]:.6g}")
-            if len(found.bounds) > 1 and found.bounds[-1] - found.bounds[-2] < tol * len(rows):
-                found.converged = True
-                break
-            if clock.over():
-                break
-    found.reason = clock.reason
-    return found
+
+    def step(now: VariationalMixture) -> tuple[VariationalMixture, float]:
+        law, weights = family.posterior(rows, now.responsibilities), copy(now.weights)
+        weights.update(now.responsibilities.sum(axis=0))
+        bound = (family.log_normaliser(law) - none).sum() + weights.bound() + constant
+        bound += entr(now.responsibilities).sum()
+        joint = family.expected_logs(law, rows) + weights.logs()
+        joint -= joint.max(axis=1, keepdims=True)
+        chances = np.exp(joint)
+        return VariationalMixture(chances / chances.sum(axis=1, keepdims=True), law, weights), float(bound)
+
+    return climb(
+        step, VariationalMixture(responsibilities, {}, weights), max_iter=max_iter, tol=tol, size=len(rows),
+        time_limit=time_limit, progress=progress, name="variational Bayes",
+    )  # fmt: skip

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
@@ -153,10 +154,8 @@ def bias_variance(
     >>> round(found.bias, 1), round(found.variance * 16, 1), found.noise, round(found.total, 1)
     (1.0, 1.0, 1.0, 2.1)
     """
-    if isinstance(n_datasets, bool) or not isinstance(n_datasets, int | np.integer) or n_datasets < 2:
-        raise InvalidArgument(f"n_datasets= is a whole number of at least 2, not {n_datasets!r}")
-    if loss is not None and loss not in LOSSES:
-        raise InvalidArgument(f"loss= is 'squared' or 'zero-one', not {loss!r}")
+    check_count("n_datasets", n_datasets, 2)
+    check_choice("loss", loss, LOSSES, none=True)
     if not callable(data) and not (isinstance(data, tuple) and len(data) == 2):
         raise InvalidArgument("data= is a function that draws (X, y) from a generator, or one pair (X, y)")
     points, labels = _test_points(data, test, truth)

@@ -18,6 +18,7 @@ from markovia.data.tables.row_sources import row_weights
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Whole, check, check_choice, numbers
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
@@ -192,8 +193,7 @@ def calibration(
     >>> found.to_pandas().query("`class` == 1")[["count", "predicted", "observed"]].round(3).values.tolist()
     [[3.0, 0.1, 0.333], [2.0, 0.9, 1.0]]
     """
-    if strategy not in STRATEGIES:
-        raise InvalidArgument(f"strategy= is 'uniform' or 'quantile', not {strategy!r}")
+    check_choice("strategy", strategy, STRATEGIES)
     target = np.asarray(y_true)
     if target.ndim != 1 or not len(target):
         raise InvalidArgument(f"y_true is one label a row, not an array of shape {target.shape}")
@@ -269,10 +269,7 @@ def reliability(
 
 
 def _law(proba: Any, n_classes: int, n_rows: int) -> Array:
-    try:
-        law = np.asarray(proba, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument("probabilities are numbers, one row a case") from None
+    law = numbers(proba, "probabilities are numbers, one row a case")
     if law.ndim == 1 and n_classes == 2:
         law = np.stack([1.0 - law, law], axis=1)
     if law.shape != (n_rows, n_classes):
@@ -300,8 +297,7 @@ def _edges(predicted: Array, weights: Array, bins: Any, strategy: str) -> NDArra
         ):
             raise InvalidArgument(f"the ends of bins increase from 0 to 1, not {bins!r}")
         return given
-    if bins < 1:
-        raise InvalidArgument(f"bins= is at least 1, not {bins!r}")
+    check("bins", bins, Whole(1))
     if strategy == "uniform":
         return np.linspace(0.0, 1.0, int(bins) + 1)
     order = np.argsort(predicted, kind="stable")

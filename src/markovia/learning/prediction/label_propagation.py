@@ -21,6 +21,7 @@ import numpy as np
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.multivariate_gaussian import MultivariateGaussian
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, numbers
 from markovia.runtime.shown import InNotebooks
 
 DIRECT_UP_TO = 1_000
@@ -100,8 +101,7 @@ def propagate_labels(
     """
     from scipy import sparse
 
-    if solver not in SOLVERS:
-        raise InvalidArgument(f"solver= is 'auto', 'direct' or 'cg', not {solver!r}")
+    check_choice("solver", solver, SOLVERS)
     labels = np.asarray(known, dtype=np.float64)
     if labels.ndim not in (1, 2) or not np.isfinite(labels).all():
         raise InvalidArgument("known labels are finite numbers, one row a label")
@@ -164,10 +164,7 @@ def _weights(given: Any, what: str) -> Any:
         found = sparse.csr_matrix(given, dtype=np.float64)
         cells = found.data
     else:
-        try:
-            found = np.asarray(given, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgument(f"{what}= is a matrix of weights") from None
+        found = numbers(given, f"{what}= is a matrix of weights")
         cells = found
     if found.ndim != 2:
         raise InvalidArgument(f"{what}= is a matrix of weights, not of shape {found.shape}")

@@ -9,8 +9,9 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from markovia.errors import InvalidArgument
 from markovia.learning.regression.families import family_and_link
-from markovia.learning.regression.solving import SOLVERS, RegressionProblem, SolverSettings
+from markovia.learning.regression.solving import RegressionProblem, SolverSettings
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_options, numbers
 
 CLASSIFIERS = ("bernoulli", "categorical")
 
@@ -22,30 +23,9 @@ def link_name(model: Any) -> str:
 
 def settings_of(model: Any) -> SolverSettings:
     """Return the checked parameters of an estimator."""
-    if model.solver not in SOLVERS:
-        raise InvalidArgument(f"solver={model.solver!r} is none of {', '.join(SOLVERS)}")
-    for name in ("l2", "l1"):
-        value = getattr(model, name)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float | np.number)
-            or not 0 <= value < np.inf
-        ):
-            raise InvalidArgument(f"{name}= is a number >= 0, not {value!r}")
-    for name in ("tol", "learning_rate"):
-        value = getattr(model, name)
-        if value is not None and (
-            isinstance(value, bool)
-            or not isinstance(value, int | float | np.number)
-            or not 0 < value < np.inf
-        ):
-            raise InvalidArgument(f"{name}= is None or a positive number, not {value!r}")
+    check_options(model)
     if model.l1 and model.solver not in ("irls", "newton"):
         raise InvalidArgument(f"solver={model.solver!r} has no L1 penalty; use 'irls' or 'newton'")
-    for name in ("max_iter", "batch_size"):
-        value = getattr(model, name)
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InvalidArgument(f"{name}= is a whole number >= 1, not {value!r}")
     if model.family == "categorical":
         if model.link not in (None, "softmax"):
             raise InvalidArgument(f"a categorical model has the softmax link only, not {model.link!r}")
@@ -81,7 +61,7 @@ def read_rows(
     classify = model.family in CLASSIFIERS
     rows, targets = validate_data(model, X, y, reset=reset, dtype=np.float64, y_numeric=not classify)
     if not classify:
-        return rows, _numbers(targets, "y")
+        return rows, numbers(targets, "y must be numbers")
     check_classification_targets(targets)
     if not keep and reset:
         model.classes_ = np.unique(targets if classes is None else np.asarray(classes))
@@ -106,7 +86,7 @@ def row_offset(model: Any, offset: ArrayLike | None, exposure: ArrayLike | None,
     """Return what is added to the linear predictor of n rows."""
     total = np.zeros(n)
     if offset is not None:
-        moved = _numbers(offset, "the offset")
+        moved = numbers(offset, "the offset must be numbers")
         if moved.shape != (n,):
             raise InvalidArgument(f"the offset is one finite number a row, {n}, not shape {moved.shape}")
         if not np.isfinite(moved).all():
@@ -117,18 +97,11 @@ def row_offset(model: Any, offset: ArrayLike | None, exposure: ArrayLike | None,
     if exposure is not None:
         if link_name(model) != "log":
             raise InvalidArgument(f"exposure needs a log link, not {link_name(model)!r}; use offset=")
-        held = _numbers(exposure, "the exposure")
+        held = numbers(exposure, "the exposure must be numbers")
         if held.shape != (n,) or not (np.isfinite(held) & (held > 0)).all():
             raise InvalidArgument(f"the exposure is one positive number a row, {n}")
         total = total + np.log(held)
     return total
-
-
-def _numbers(values: Any, what: str) -> Array:
-    try:
-        return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{what} must be numbers") from None
 
 
 def problem_of(

@@ -15,7 +15,8 @@ References: McCullagh & Nelder (1989). Cost: n p^2 an iteration (IRLS); see `ite
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +37,8 @@ from markovia.learning.regression.nodes import node_of
 from markovia.learning.regression.solving import solve
 from markovia.learning.regression.summary import GlmSummary, coefficient_table
 from markovia.runtime.array_types import Array
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.checks import Count, PositiveOrNone, Tolerance, check_level
+from markovia.runtime.estimator import Estimator, kept_on_failure
 
 
 def _online(model: "GLM") -> bool:
@@ -47,6 +49,7 @@ def _classifies(model: "GLM") -> bool:
     return model.family in CLASSIFIERS
 
 
+@dataclass(eq=False, repr=False)
 class GLM(Estimator):
     """A generalised linear model.
 
@@ -104,32 +107,18 @@ class GLM(Estimator):
     [25.04]
     """
 
-    def __init__(
-        self,
-        family: str = "gaussian",
-        link: str | None = None,
-        *,
-        solver: str = "irls",
-        l2: float = 0.0,
-        l1: float = 0.0,
-        fit_intercept: bool = True,
-        max_iter: int = 100,
-        tol: float | None = None,
-        learning_rate: float | None = None,
-        batch_size: int = 32,
-        random_state: Any = None,
-    ) -> None:
-        self.family = family
-        self.link = link
-        self.solver = solver
-        self.l2 = l2
-        self.l1 = l1
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.random_state = random_state
+    family: str = "gaussian"
+    link: str | None = None
+    _: KW_ONLY
+    solver: Literal["irls", "newton", "lbfgs", "lms", "sgd"] = "irls"
+    l2: Tolerance = 0.0
+    l1: Tolerance = 0.0
+    fit_intercept: bool = True
+    max_iter: Count = 100
+    tol: PositiveOrNone = None
+    learning_rate: PositiveOrNone = None
+    batch_size: Count = 32
+    random_state: Any = None
 
     # -- learning --------------------------------------------------------------------------------------------------
 
@@ -172,20 +161,16 @@ class GLM(Estimator):
         ConvergenceWarning
             If the iterations did not converge, the classes are separated, or columns depend on each other.
         """
-        before = dict(self.__dict__)
-        try:
+        with kept_on_failure(self):
             settings = settings_of(self)
             rows, targets = read_rows(self, X, y, reset=True)
-            solved = solve(problem_of(self, rows, targets, sample_weight, offset, exposure), settings)
-        except np.linalg.LinAlgError:
-            self.__dict__ = before
-            raise InvalidArgument(
-                f"the iterations came to means that the family {self.family!r} does not have under the link "
-                f"{link_name(self)!r}; try another link, scaled columns, or l2"
-            ) from None
-        except BaseException:
-            self.__dict__ = before
-            raise
+            try:
+                solved = solve(problem_of(self, rows, targets, sample_weight, offset, exposure), settings)
+            except np.linalg.LinAlgError:
+                raise InvalidArgument(
+                    f"the iterations came to means that the family {self.family!r} does not have under the link "
+                    f"{link_name(self)!r}; try another link, scaled columns, or l2"
+                ) from None
         self._take(solved)
         for message in solved.messages:
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
@@ -211,17 +196,13 @@ class GLM(Estimator):
         classes
             All classes that will ever be seen; needed at the first call of a classifier.
         """
-        before = dict(self.__dict__)
-        try:
+        with kept_on_failure(self):
             settings = settings_of(self)
             first = not hasattr(self, "coef_")
             rows, targets = read_rows(self, X, y, reset=first, classes=classes, keep=not first)
             problem = problem_of(self, rows, targets, sample_weight, offset, exposure)
             state = None if first else (self._flat_, self._clock_)
             solved = solve(problem, settings, passes=1, state=state)
-        except BaseException:
-            self.__dict__ = before
-            raise
         self._take(solved)
         return self
 
@@ -360,8 +341,7 @@ class GLM(Estimator):
         x0               1.98    0.042426      46.669  0.00045882      1.7975      2.1625
         """
         check_is_fitted(self)
-        if not isinstance(level, int | float | np.number) or not 0.0 < level < 1.0:
-            raise InvalidArgument(f"level= is a probability between 0 and 1, not {level!r}")
+        check_level("level", level)
         note = ""
         if self.l1:
             note = "No standard errors: an L1 penalty has none in closed form."
@@ -408,7 +388,7 @@ class GLM(Estimator):
         >>> import markovia as mk
         >>> import pandas as pd
         >>> data = pd.DataFrame({"dose": [0, 0, 1, 1, 2, 2], "cured": ["no", "no", "no", "yes", "no", "yes"]})
-        >>> model = mk.LogisticRegression().fit(data[["dose"]], data["cured"])
+        >>> model = mk.regression.LogisticRegression().fit(data[["dose"]], data["cured"])
         >>> bn = mk.BayesianNetwork()
         >>> bn.add("dose", states=[0, 1, 2], p=[0.5, 0.3, 0.2])
         >>> bn.add("cured", model.as_conditional())

@@ -18,6 +18,7 @@ from markovia.factors.local_models.logistic import Logistic, LogisticConditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.regression.families import LINKS, family_and_link
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_count
 
 Weights = dict[str, float | dict[State, float]]
 
@@ -50,8 +51,7 @@ def node_of(model: Any, columns: Any, max_count: int | None) -> Recipe:
                 "a Poisson count has no largest value, and nodes have finitely many states; give max_count=, from which on "
                 "all counts become one last state"
             )
-        if isinstance(max_count, bool) or not isinstance(max_count, int | np.integer) or max_count < 1:
-            raise InvalidArgument(f"max_count= is a whole number >= 1, not {max_count!r}")
+        check_count("max_count", max_count, 1)
         return CountNode(own, bias_, link, int(max_count))
     raise UnsupportedModel(
         f"a {model.family} response is not discrete, and nodes of a network are; only bernoulli, categorical and poisson "

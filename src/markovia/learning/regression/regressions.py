@@ -1,38 +1,16 @@
 """Generalised linear models under the names people know; each is a `GLM` of one family with its canonical link."""
 
-from typing import Any
+from dataclasses import dataclass, field
 
 from markovia.learning.regression.glm import GLM
 
 
+@dataclass(eq=False, repr=False)
 class _Regression(GLM):
     """A GLM whose family is fixed by its class."""
 
-    family = ""
-    link = None
-
-    def __init__(
-        self,
-        *,
-        solver: str = "irls",
-        l2: float = 0.0,
-        l1: float = 0.0,
-        fit_intercept: bool = True,
-        max_iter: int = 100,
-        tol: float | None = None,
-        learning_rate: float | None = None,
-        batch_size: int = 32,
-        random_state: Any = None,
-    ) -> None:
-        self.solver = solver
-        self.l2 = l2
-        self.l1 = l1
-        self.fit_intercept = fit_intercept
-        self.max_iter = max_iter
-        self.tol = tol
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.random_state = random_state
+    family: str = field(default="", init=False)
+    link: str | None = field(default=None, init=False)
 
 
 class LinearRegression(_Regression):

@@ -14,11 +14,10 @@ from markovia.errors import InvalidArgument
 from markovia.learning.regression.families import Link, Response
 from markovia.learning.regression.iteratively_reweighted import WeightedSolution, newton
 from markovia.learning.regression.objectives import GlmObjective, SoftmaxObjective
-from markovia.learning.regression.online import lms_pass, safe_rate, sgd_pass
+from markovia.learning.regression.online import diverged, learn_by_rows, safe_rate
 from markovia.learning.regression.separated_data import dependent_columns, separated_classes, separated_counts
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array
-
-SOLVERS = ("irls", "newton", "lbfgs", "lms", "sgd")
 
 
 @dataclass(frozen=True)
@@ -150,34 +149,23 @@ def _batch(
 def _lbfgs(
     objective: GlmObjective | SoftmaxObjective, start: Array, settings: SolverSettings, tol: float
 ) -> WeightedSolution:
-    from scipy.optimize import minimize
-
-    path = [objective.value(start)]
     # in units of the objective and of its curvature where it starts, so that those of the data change nothing
-    height = path[0] if path[0] > 0.0 else 1.0
+    begin = objective.value(start)
+    height = begin if begin > 0.0 else 1.0
     bend = _bend(objective, start)
-    unit = np.sqrt(height / np.where(bend > 0.0, bend, height))
-
-    def look(free: Array) -> tuple[float, Array]:
-        at = unit * free  # a new array: objectives remember them by identity
-        return objective.value(at) / height, objective.gradient(at) * unit / height
-
-    found = minimize(
-        look,
-        start / unit,
-        jac=True,
-        method="L-BFGS-B",
-        callback=lambda free: path.append(objective.value(unit * free)),
-        options={
-            "maxiter": settings.max_iter,
-            "ftol": tol * 1e-4,
-            "gtol": np.sqrt(tol) * 1e-2,
-            "maxcor": 20,
-            "maxls": 50,
-        },
+    found = minimise(
+        lambda b: (objective.value(b), objective.gradient(b)),
+        start,
+        height=height,
+        units=np.sqrt(height / np.where(bend > 0.0, bend, height)),
+        max_iter=settings.max_iter,
+        tol=np.sqrt(tol) * 1e-2,
+        flat=tol * 1e-4,
+        maxcor=20,
+        maxls=50,
     )
-    converged = bool(found.success) or float(np.abs(look(found.x)[1]).max()) < 1e-6
-    return WeightedSolution(unit * found.x, max(1, int(found.nit)), converged, tuple(path))
+    converged = found.converged or found.error < 1e-6
+    return WeightedSolution(found.point, max(1, found.iterations), converged, (begin, *found.history))
 
 
 def _bend(objective: GlmObjective | SoftmaxObjective, b: Array) -> Array:
@@ -200,7 +188,7 @@ def _online(
 ) -> tuple[WeightedSolution, int]:
     from sklearn.utils import check_random_state
 
-    rng = np.random.default_rng(check_random_state(settings.random_state).randint(2**31))
+    seed = int(check_random_state(settings.random_state).randint(2**31))
     tol = 1e-6 if settings.tol is None else settings.tol
     if state is not None:
         b, clock = state
@@ -213,29 +201,22 @@ def _online(
     if rho is None:
         rho = safe_rate(problem.x, problem.weights, _steepest(problem))
     path = [objective.value(b)]
-    average, best = b, b
-    limit = settings.max_iter if passes is None else passes
-    done, rounds = False, 0
-    for rounds in range(1, limit + 1):
-        with np.errstate(over="ignore", invalid="ignore"):  # a rule that diverges is refused below
-            if settings.solver == "lms":
-                b = lms_pass(objective, l2, b, rho)
-                now = b
-            else:
-                b, over, clock = sgd_pass(objective, l2, b, rho, settings.batch_size, clock, rng)
-                average = over if rounds == 1 else average + (over - average) * (2.0 / (rounds + 1.0))
-                now = b if passes is not None else average
-            value = objective.value(now)
+    sgd = settings.solver == "sgd"
+
+    def settled(coef: Array) -> bool:
+        value = objective.value(coef)
         if not np.isfinite(value):
-            raise InvalidArgument(
-                f"the online rule left the model with learning_rate={rho:g}; give a smaller one"
-            )
-        best = now
+            raise diverged(rho)
         path.append(value)
-        if abs(path[-2] - value) <= tol * (abs(value) + 1e-8 * abs(path[0])):
-            done = True
-            break
-    return WeightedSolution(best, rounds, done, tuple(path)), clock
+        return abs(path[-2] - value) <= tol * (abs(value) + 1e-8 * abs(path[0]))
+
+    found = learn_by_rows(
+        objective, l2, b, rho, batch=settings.batch_size if sgd else None, seed=seed, before=clock,
+        passes=settings.max_iter if passes is None else passes, averaged=sgd and passes is None, stop=settled,
+    )  # fmt: skip
+    return WeightedSolution(
+        found.coef, found.passes, found.stopped, tuple(path)
+    ), found.steps if sgd else clock
 
 
 def _steepest(problem: RegressionProblem) -> float:

@@ -18,8 +18,9 @@ from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
 from markovia.learning.components.discrete import chosen, dirichlet, shares
 from markovia.learning.components.families import NOTHING, Components, Observations
 from markovia.learning.sequences.transition_masks import masked
-from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.progress import progress_bar
+from markovia.optimise.ascent import Climb, climb
+from markovia.optimise.checkpoint import Checkpoint
+from markovia.runtime.array_types import Array, Flags, Ints
 
 Algorithm = Literal["baum-welch", "viterbi", "stochastic"]
 
@@ -120,18 +121,11 @@ def row_prior(probs: Array, concentration: Any) -> float:
     return dirichlet(np.where(probs > 0.0, probs, 1.0), {"concentration": concentration})
 
 
-class BaumWelchSettings(NamedTuple):
-    """What learning found: the model, the objective before each iteration, whether it settled, states without data."""
+class LearnedChain(NamedTuple):
+    """What learning found: the model, and which of its states got no data."""
 
     model: Any
-    history: list[float]
-    converged: bool
-    hungry: list[int]
-
-    @property
-    def objective(self) -> float:
-        """The last objective."""
-        return self.history[-1]
+    hungry: Flags
 
 
 def learn(
@@ -141,36 +135,33 @@ def learn(
     *,
     algorithm: Algorithm = "baum-welch",
     max_iter: int = 100,
-    tol: float = 1e-2,
+    tol: float = 1e-5,
     progress: bool | None = False,
+    checkpoint: Checkpoint | None = None,
     where: Callable[[int], str] = str,
-) -> BaumWelchSettings:
-    """Learn from starting values until an iteration gains less than `tol`."""
-    history: list[float] = []
-    converged = False
-    fed = np.zeros(model.emission.n_states, dtype=bool)
-    with progress_bar(progress, max_iter, unit="iteration") as advance:
-        for _ in range(max_iter):
-            expected = expect(model, seen, algorithm, where)
-            history.append(seen.total(expected.log_probs) + priors.log_density(model))
-            weights = seen.weights(expected.sums)
-            fed = _visits(expected) > NOTHING
-            model = maximise(model, seen, expected, weights, priors)
-            advance(note=f"{history[-1]:.6g}")
-            if len(history) > 1 and history[-1] - history[-2] < tol:
-                converged = True
-                break
-    return BaumWelchSettings(model, history, converged, np.flatnonzero(~fed).tolist())
+) -> Climb[LearnedChain]:
+    """Climb from starting values (see `climb`); its history has the objective before each iteration."""
+
+    def step(now: LearnedChain) -> tuple[LearnedChain, float]:
+        expected = expect(now.model, seen, algorithm, where)
+        objective = seen.total(expected.log_probs) + priors.log_density(now.model)
+        learned = maximise(now.model, seen, expected, seen.weights(expected.sums), priors)
+        return LearnedChain(learned, _hungry(expected)), objective
+
+    start = LearnedChain(model, np.zeros(model.emission.n_states, dtype=bool))
+    return climb(
+        step, start, max_iter=max_iter, tol=tol, size=seen.steps, progress=progress, unit="iteration", checkpoint=checkpoint
+    )  # fmt: skip
 
 
-def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> BaumWelchSettings:
+def learn_told(model: HiddenModel, seen: Observations, states: Ints, priors: Priors) -> Climb[LearnedChain]:
     """Learn from sequences whose states are all known: by counting."""
     states = model.path_of(states, seen.offsets) if hasattr(model, "path_of") else states
     expected = counted(model, seen, states, np.zeros(len(seen.offsets) - 1))
     made = maximise(model, seen, expected, seen.weights(expected.sums), priors)
     found = made.chain_over(seen).expect(seen.seen_by(made.emission))
     objective = seen.total(found.log_probs) + priors.log_density(made)
-    return BaumWelchSettings(made, [objective], True, np.flatnonzero(_visits(expected) <= NOTHING).tolist())
+    return Climb(LearnedChain(made, _hungry(expected)), [objective], "converged")
 
 
 def expect(
@@ -233,12 +224,14 @@ def _floats(counts: Any) -> Array:
     return np.asarray(counts, dtype=np.float64)
 
 
-def _visits(expected: Expected) -> Array:
-    return np.asarray(expected.starts + expected.pairs.sum(axis=(0, 1)))
+def _hungry(expected: Expected) -> Flags:
+    """Return which states are never visited."""
+    return np.asarray(expected.starts + expected.pairs.sum(axis=(0, 1)) <= NOTHING)
 
 
-def say_hungry(states: list[int]) -> None:
+def say_hungry(hungry: Flags) -> None:
     """Warn of states that got no data."""
+    states = np.flatnonzero(hungry).tolist()
     if states:
         which = ", ".join(map(str, states))
         warnings.warn(

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from markovia.learning.components.conjugate_draws import dirichlet_rows, redrawn
+from markovia.learning.components.conjugate_draws import dirichlet_rows
 from markovia.learning.components.families import Observations
+from markovia.learning.components.redrawn_emissions import redrawn
 from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, counted, refuse
 from markovia.learning.sequences.transition_masks import masked
 from markovia.runtime.array_types import Array, Ints

@@ -14,6 +14,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.segments import at_least
 from markovia.learning.components.families import NOTHING, parameter, probabilities
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array
 
 
@@ -119,8 +120,6 @@ class _Smooth(Durations):
 
     def learned(self, counts: Array, cut: Array) -> Self:
         """Return the most probable parameters, found by quasi-Newton steps from the present ones."""
-        from scipy.optimize import minimize
-
         theta = self._theta
         for j, (whole, part) in enumerate(zip(counts, cut, strict=True)):
             size = whole.sum() + part.sum()
@@ -133,9 +132,9 @@ class _Smooth(Durations):
                 logs = self._lengths(values)
                 return -float(whole @ logs + part @ at_least(logs)) / size
 
-            found = minimize(loss, theta[j], method="L-BFGS-B", bounds=[(-12.0, 8.0)] * theta.shape[1])
-            if found.fun < loss(theta[j]):
-                theta[j] = found.x
+            found = minimise(loss, theta[j], lower=-12.0, upper=8.0, differences=True, flat=2e-9)
+            if found.value < loss(theta[j]):
+                theta[j] = found.point
         return replace(self, **dict(zip(self.names, np.exp(theta).T, strict=True)))
 
     @classmethod

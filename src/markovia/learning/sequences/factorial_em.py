@@ -17,9 +17,9 @@ from markovia.inference.sequences.factorial_mean_field import (
 from markovia.inference.sequences.hidden_chain import HiddenChain
 from markovia.learning.components.families import NOTHING, Observations
 from markovia.learning.components.normal_sums import regular
-from markovia.learning.sequences.baum_welch import BaumWelchSettings, counted_rows
+from markovia.learning.sequences.baum_welch import LearnedChain, counted_rows
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
-from markovia.runtime.progress import progress_bar
+from markovia.optimise.ascent import Climb, climb
 
 
 def mean_field(model: JointChains, seen: Observations, begin: Any = None) -> FactorialMeanField:
@@ -37,24 +37,23 @@ def _seen_sum(model: JointChains, seen: Observations) -> SeenSum:
 
 def learn_by_mean_field(
     model: JointChains, seen: Observations, *, max_iter: int, tol: float, progress: bool | None
-) -> BaumWelchSettings:
-    """Learn from starting values until an iteration raises the bound by less than `tol`."""
-    history: list[float] = []
-    converged, begin = False, None
-    with progress_bar(progress, max_iter, unit="iteration") as advance:
-        for _ in range(max_iter):
+) -> Climb[LearnedChain]:
+    """Climb the bound from starting values (see `climb`)."""
+
+    def step(now: tuple[JointChains, Any]) -> tuple[tuple[JointChains, Any], float]:
+        (chains, before), looks = now, [mean_field(now[0], seen)]
+        if before is not None:
             # what was known before never lowers the bound, and a fresh look may find better posteriors
-            looks = [mean_field(model, seen), *([] if begin is None else [mean_field(model, seen, begin)])]
-            found = max(looks, key=lambda one: float(one.bounds.sum()))
-            begin = found.probs
-            history.append(float(found.bounds.sum()))
-            model = _learned(model, seen, found)
-            advance(note=f"{history[-1]:.6g}")
-            if len(history) > 1 and history[-1] - history[-2] < tol:
-                converged = True
-                break
-    sums = np.concatenate([one.sums.sum(axis=0) for one in found.counts])
-    return BaumWelchSettings(model, history, converged, np.flatnonzero(sums <= NOTHING).tolist())
+            looks.append(mean_field(chains, seen, before.probs))
+        best = max(looks, key=lambda one: float(one.bounds.sum()))
+        return (_learned(chains, seen, best), best), float(best.bounds.sum())
+
+    start: tuple[JointChains, Any] = model, None
+    found = climb(
+        step, start, max_iter=max_iter, tol=tol, size=seen.steps, progress=progress, unit="iteration"
+    )
+    sums = np.concatenate([one.sums.sum(axis=0) for one in found.state[1].counts])
+    return Climb(LearnedChain(found.state[0], sums <= NOTHING), found.history, found.reason)
 
 
 def _learned(model: JointChains, seen: Observations, found: FactorialMeanField) -> JointChains:

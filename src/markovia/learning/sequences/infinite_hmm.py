@@ -18,8 +18,9 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.concentrations import Gamma, drawn_concentration, drawn_tables
 from markovia.inference.sequences.hidden_chain import HiddenChain
 from markovia.kernels.plain_code import either
-from markovia.learning.components.conjugate_draws import dirichlet_rows, redrawn
+from markovia.learning.components.conjugate_draws import dirichlet_rows
 from markovia.learning.components.families import Components, Observations
+from markovia.learning.components.redrawn_emissions import redrawn
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import kernel_seed
 

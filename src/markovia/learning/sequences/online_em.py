@@ -16,9 +16,9 @@ from markovia.learning.components.discrete import Bernoulli, Categorical, Multin
 from markovia.learning.components.families import NOTHING, Observations
 from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.components.tied import untied
-from markovia.learning.sequences.baum_welch import BaumWelchSettings, HiddenMarkov, Priors, expect, maximise
+from markovia.learning.sequences.baum_welch import HiddenMarkov, LearnedChain, Priors, expect, maximise
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.progress import progress_bar
 
 
 @dataclass(frozen=True)
@@ -117,29 +117,32 @@ def learn_by_batches(
     seed: Any,
     progress: bool | None = False,
     where: Any = str,
-) -> BaumWelchSettings:
-    """Learn in passes over sequences in a random order, some at a time, until a pass gains less than `tol`."""
+) -> Climb[LearnedChain]:
+    """Learn in passes over sequences in a random order, some at a time; a step of the climb is a pass."""
     rng = np.random.default_rng(seed)
     count = len(seen.offsets) - 1
-    sums: OnlineSums | None = None
-    history: list[float] = []
-    converged = False
-    with progress_bar(progress, max_iter, unit="pass") as advance:
-        for _ in range(max_iter):
-            total = 0.0
-            order = rng.permutation(count)
-            for first in range(0, count, batch_size):
-                which = np.sort(order[first : first + batch_size])
-                model, sums, found = online_step(model, sums, part_of(seen, which), priors, decay, where)
-                sums = replace(sums, sequences=float(count))
-                total += found
-            history.append(total + priors.log_density(model))
-            advance(note=f"{history[-1]:.6g}")
-            if len(history) > 1 and abs(history[-1] - history[-2]) < tol:
-                converged = True
-                break
-    assert sums is not None
-    return BaumWelchSettings(model, history, converged, np.flatnonzero(sums.size <= NOTHING).tolist())
+
+    def one_pass(now: tuple[HiddenMarkov, Any]) -> tuple[tuple[HiddenMarkov, Any], float]:
+        (learned, sums), total, order = now, 0.0, rng.permutation(count)
+        for first in range(0, count, batch_size):
+            piece = part_of(seen, np.sort(order[first : first + batch_size]))
+            learned, sums, log_prob = online_step(learned, sums, piece, priors, decay, where)
+            sums = replace(sums, sequences=float(count))
+            total += log_prob
+        return (learned, sums), total + priors.log_density(learned)
+
+    start: tuple[HiddenMarkov, Any] = model, None
+    found = climb(
+        one_pass,
+        start,
+        max_iter=max_iter,
+        tol=tol,
+        size=seen.steps,
+        may_fall=True,
+        progress=progress,
+        unit="pass",
+    )
+    return Climb(LearnedChain(found.state[0], found.state[1].size <= NOTHING), found.history, found.reason)
 
 
 def part_of(seen: Observations, which: Any) -> Observations:

@@ -8,32 +8,22 @@ References: Shumway and Stoffer (1982); Holmes (2013) for missing values and mas
 
 # ruff: noqa: N806 (letters of the literature)
 
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import InvalidArgument
 from markovia.inference.sequences.kalman_filter import Form, KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.progress import progress_bar
 
 LEARNED = (
     "transition", "transition_cov", "observation", "observation_cov", "initial_mean", "initial_cov",
 )  # fmt: skip
 """What is learned unless something else is asked for."""
 OFFSETS = ("transition_offset", "observation_offset")
-
-
-@dataclass(frozen=True)
-class StateSpaceFit:
-    """What expectation-maximisation found: the matrices, the log likelihood after each iteration, whether it settled."""
-
-    space: StateSpace
-    log_likelihoods: list[float]
-    converged: bool
 
 
 def free_entries(space: StateSpace, learn: Mapping[str, object]) -> dict[str, Flags]:
@@ -92,11 +82,12 @@ def fit_em(
     tol: float = 1e-6,
     form: Form = "covariance",
     at: Callable[[int], str] = "row {}".format,
+    time_limit: float | None = None,
     progress: bool | None = None,
     transition_push: Array | None = None,
     observation_push: Array | None = None,
-) -> StateSpaceFit:
-    """Learn matrices from sequences, from those given on.
+) -> Climb[StateSpace]:
+    """Learn matrices from sequences, from those given on; the climb's history has the log likelihood before each iteration.
 
     Parameters
     ----------
@@ -107,37 +98,21 @@ def fit_em(
     learn
         For each array's name a mask of the entries to learn, or True.
     max_iter, tol
-        Stop after so many iterations, or when the log likelihood rises by less than this a number observed.
-    progress
-        Whether to show a progress bar; by default on a terminal if it takes long.
+        Stop after so many iterations, or when the log likelihood rises by no more than this a number observed.
+    time_limit, progress
+        Seconds after which it ends; whether to show a progress bar, by default on a terminal if it takes long.
     """
     free = free_entries(space, learn)
-    history: list[float] = []
-    least = tol * max(1, int((~np.isnan(y)).sum()))
-    with progress_bar(progress, max_iter, name="EM") as advance:
-        for _ in range(max_iter):
-            run = KalmanFilter(
-                space,
-                y,
-                offsets,
-                form=form,
-                at=at,
-                transition_push=transition_push,
-                observation_push=observation_push,
-                times=max_iter // 2,
-            )
-            history.append(float(run.log_prob.sum()))
-            if len(history) > 1 and history[-1] - history[-2] <= least:
-                return StateSpaceFit(space, history, True)
-            space = _improved(run, free)
-            advance(1)
-    if max_iter > 1:
-        warnings.warn(
-            f"EM did not settle within {max_iter} iterations; raise max_iter= or tol=",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
-    return StateSpaceFit(space, history, False)
+
+    def step(now: StateSpace) -> tuple[StateSpace, float]:
+        run = KalmanFilter(
+            now, y, offsets, form=form, at=at, transition_push=transition_push, observation_push=observation_push,
+            times=max_iter // 2,
+        )  # fmt: skip
+        return _improved(run, free), float(run.log_prob.sum())
+
+    size = max(1, int((~np.isnan(y)).sum()))
+    return climb(step, space, max_iter=max_iter, tol=tol, size=size, time_limit=time_limit, progress=progress)
 
 
 def _improved(run: KalmanFilter, free: Mapping[str, Flags]) -> StateSpace:
@@ -187,9 +162,9 @@ def _observed(
     run: KalmanFilter, x: Array, place: Ints, covs: Array
 ) -> tuple[int, Array, Array, Array, Array, Array]:
     """Return the expected sums of products of states and observations, over the steps that observe anything."""
-    space, seen = run.space, run.seen
+    space = run.space
     n, p = space.n_states, space.n_observed
-    kinds, kind = np.unique(seen, axis=0, return_inverse=True)
+    kinds, kind = np.unique(~np.isnan(run.y), axis=0, return_inverse=True)
     count, xx, x1, yx, yy, y1 = (
         0,
         np.zeros((n, n)),

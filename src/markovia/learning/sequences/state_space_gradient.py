@@ -9,15 +9,21 @@ import numpy as np
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.inference.sequences.kalman_filter import KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
-from markovia.learning.sequences.state_space_em import StateSpaceFit, free_entries
+from markovia.learning.sequences.state_space_em import free_entries
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter, fit_likelihood
 from markovia.runtime.array_types import Array, Flags, Ints
 
 
 @dataclass(frozen=True)
-class StateSpaceGradientFit(StateSpaceFit):
-    """What gradients found, with the standard errors of entries; NaN where they are fixed, or the data do not tell them."""
+class StateSpaceGradientFit:
+    """What gradients found: the matrices, the log likelihood before and after, whether it is the greatest, standard errors.
 
+    The errors of entries are NaN where they are fixed, or the data do not tell them.
+    """
+
+    space: StateSpace
+    log_likelihoods: list[float]
+    converged: bool
     standard_errors: dict[str, Array]
     iterations: int
 

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from markovia.errors import InvalidArgument, MarkoviaError
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array, Flags, Ints
 
 Domain: TypeAlias = Literal["real", "positive", "covariance", "interval", "stationary", "invertible"]
@@ -149,13 +150,11 @@ def fit_likelihood(
     >>> data = np.array([1.0, 2.0, 4.0, 5.0])
     >>> def log_likelihood(p):
     ...     return float(-0.5 * np.sum(np.log(2 * np.pi * p[1]) + (data - p[0]) ** 2 / p[1]))
-    >>> found = fit_likelihood(log_likelihood, [Parameter(("mean",), (0.0,)), Parameter(("variance",), (1.0,), "positive")],
-    ...     np.array([0.0, 1.0]), count=4)
+    >>> mean, variance = LikelihoodParameter(("mean",), (0.0,)), LikelihoodParameter(("variance",), (1.0,), "positive")
+    >>> found = fit_likelihood(log_likelihood, [mean, variance], np.array([0.0, 1.0]), count=4)
     >>> found.params.round(4).tolist(), found.standard_errors.round(3).tolist()
     ([3.0, 2.5], [0.791, 1.768])
     """
-    from scipy.optimize import minimize
-
     cuts = np.cumsum([len(p.names) for p in parameters])[:-1]
 
     def of_each(method: str, values: Array, *more: Array) -> Array:
@@ -193,14 +192,14 @@ def fit_likelihood(
     params, iterations, converged = start, 0, False
     unit = sizes = of_each("sized", start)
     for _ in range(PASSES):
-        found = minimize(
-            cost,
+        found = minimise(
+            lambda free: (cost(free), slope(free)),
             of_each("unbounded", params / sizes),
-            jac=slope,
-            method="L-BFGS-B",
-            options={"maxiter": max(1, max_iter - iterations), "ftol": tol * 1e-3, "gtol": tol},
+            max_iter=max(1, max_iter - iterations),
+            tol=tol,
+            flat=tol * 1e-3,
         )
-        params, iterations = sizes * of_each("bounded", found.x), iterations + int(found.nit)
+        params, iterations = sizes * of_each("bounded", found.point), iterations + found.iterations
         sizes = of_each("sized", params, sizes)
         better = _off_zero(
             tried, params, at_zero(params), unit * np.where(positive, params / unit, 0.0).max()

@@ -6,6 +6,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
+from markovia.runtime.checks import numbers
 
 Structure = Literal["ergodic", "left-right", "banded", "cyclic"]
 STRUCTURES = get_args(Structure)
@@ -40,12 +41,7 @@ def fixed_moves(structure: Structure, k: int, band: int | None, mask: Any) -> Ar
     found = np.where(allowed_moves(structure, k, band), np.nan, 0.0)
     if mask is None:
         return found
-    try:
-        given = np.asarray(mask, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(
-            "transition_mask= has truth values, or numbers with NaN for free entries"
-        ) from None
+    given = numbers(mask, "transition_mask= has truth values, or numbers with NaN for free entries")
     if given.shape != (k, k):
         raise InvalidArgument(
             f"transition_mask= has shape {k} x {k}, not {' x '.join(map(str, given.shape)) or 'a number'}"

@@ -58,11 +58,11 @@ def local_fit(before: CausalIndependence, prior: Prior | None) -> LocalFit:
         For a form with parameters that nobody here can fit.
     """
     if isinstance(before, SoftmaxConditional):
-        from markovia.learning.tables.softmax_fit import SoftmaxFit
+        from markovia.learning.tables.softmax_fit import SoftmaxNodeFit
 
         if isinstance(prior, Gaussian):
-            return SoftmaxFit(before, [], scale=prior.scale)
-        return SoftmaxFit(before, lone_counts(before, prior))
+            return SoftmaxNodeFit(before, [], scale=prior.scale)
+        return SoftmaxNodeFit(before, lone_counts(before, prior))
     if isinstance(before, NoisyMaxConditional):
         from markovia.learning.tables.noisy_fit import NoisyFit
 

@@ -15,6 +15,7 @@ References: Dempster, Laird & Rubin (1977); Diez & Druzdzel (2007) for the model
 import warnings
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.factors.local_models.noisy import NoisyMaxConditional, NoisyOrConditional
 from markovia.factors.tables.conditional import Conditional
 from markovia.learning.tables.row_counts import RowCounts
+from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array, Codes, Flags
 
 CYCLES = 3000
@@ -29,7 +31,7 @@ TOLERANCE = 1e-14
 POLISHED = (20, 100, 500)
 """Cycles before which Newton's method is tried, for a child of two states."""
 PATIENCE = 3
-"""Cycles in a row that gain nothing before the fit stops."""
+"""Cycles that together gain nothing before the fit stops."""
 NEARLY_NOTHING = 1e-300
 """What a leak or effect that never shows comes out as, so that it is not taken for one that was left out."""
 CERTAIN = 40.0
@@ -88,13 +90,15 @@ class NoisyFit:
                 f"some rows have a state of {self.before.variable.name!r} that none of its parents can have caused "
                 f"there; give its noisy model a leak to start from, such as leak=0.01"
             )
-        found, gap = self._climb(effects, float(weights.sum()), table)
+        run = self._climb(effects, float(weights.sum()), table)
+        found = run.state.one
         heard = np.bincount(cells.ravel(), minlength=len(found)) > 0
         unheard = ~heard & ~self.pseudo.any(axis=1)
         found[unheard] = self.start[unheard]
-        if gap > 1e-9:
+        gap = (run.history[-1] - run.history[-2:][0]) / (1.0 + float(weights.sum()))
+        if not run.converged and gap > 1e-9:
             warnings.warn(
-                f"the noisy model of {self.before.variable.name!r} did not converge in {CYCLES} cycles of "
+                f"the noisy model of {self.before.variable.name!r} did not converge in {len(run.history)} cycles of "
                 f"expectation-maximisation (the last one gained {gap:.2g} a row)",
                 ConvergenceWarning,
                 stacklevel=outside(),
@@ -119,8 +123,8 @@ class NoisyFit:
         contributions = [logs[at] for at in self._rows_of[:-1]]
         return type(own)(own.variable, own.parents, contributions, logs[-1], own.n_parameters)
 
-    def _climb(self, effects: "_Graded | _TwoStates", total: float, table: Array) -> tuple[Array, float]:
-        """Return the effects at the maximum, and what the last cycle still gained a row."""
+    def _climb(self, effects: "_Graded | _TwoStates", total: float, table: Array) -> "Climb[_Cycle]":
+        """Climb to the maximum, a number observed being a row."""
 
         def step(at: Array) -> tuple[Array, float]:
             counts, log_likelihood = effects.expected(at)
@@ -130,27 +134,34 @@ class NoisyFit:
             fresh = np.where(usable, counts / np.where(sums > 0, sums, 1.0), at)
             return fresh, log_likelihood + _log_density(at, self.pseudo)
 
-        scale = 1.0 + total
-        one, before = step(table)
-        gap, quiet = 0.0, 0
-        for cycle in range(CYCLES):
-            if cycle in POLISHED and isinstance(effects, _TwoStates):
+        def cycle(now: _Cycle) -> tuple[_Cycle, float]:
+            table, one, before, number = now
+            if number in POLISHED and isinstance(effects, _TwoStates):
                 jump = effects.newton(one, self.pseudo, self.free)
                 after, value = step(jump)
                 if value > before:
-                    table, one, before = jump, after, value
+                    table, one = jump, after
             two, value_one = step(one)
             jump = _extrapolated(table, one, two)
             after, value = step(jump)
             if value < value_one:  # take the plain step
                 jump = two
                 after, value = step(two)
-            gap = value - before
-            table, one, before = jump, after, value
-            quiet = quiet + 1 if gap <= TOLERANCE * scale else 0
-            if quiet == PATIENCE:
-                return one, 0.0
-        return one, gap / scale
+            return _Cycle(jump, after, value, number + 1), value
+
+        one, first = step(table)
+        return climb(
+            cycle, _Cycle(table, one, first, 0), max_iter=CYCLES, tol=TOLERANCE, size=1.0 + total, first=first, span=PATIENCE
+        )  # fmt: skip
+
+
+class _Cycle(NamedTuple):
+    """Effects, those a step further, the objective of the first, and how many cycles there were."""
+
+    table: Array
+    one: Array
+    value: float
+    number: int
 
 
 def _effects(conditional: NoisyMaxConditional) -> tuple[Array, Flags, list[Codes]]:

@@ -20,6 +20,7 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import table_shape
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Positive, check_number, check_options
 
 
 @runtime_checkable
@@ -45,7 +46,7 @@ class BDeu:
     equivalent_sample_size: float = 10.0
 
     def __post_init__(self) -> None:
-        _positive(self.equivalent_sample_size, "the equivalent sample size")
+        check_number("equivalent_sample_size", self.equivalent_sample_size, positive=True)
 
     def pseudo_counts(self, variable: Variable, parents: Sequence[Variable]) -> Array:
         """Return the sample size divided by the number of cells, everywhere."""
@@ -76,12 +77,11 @@ class NormalInverseGamma:
     True
     """
 
-    strength: float = 1.0
+    strength: Positive = 1.0
     tables: Any = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.strength, int | float) or not 0 < self.strength < np.inf:
-            raise InvalidArgument(f"strength= is a positive number of rows, not {self.strength!r}")
+        check_options(self)
 
 
 @dataclass(frozen=True)
@@ -113,16 +113,13 @@ class Wishart:
     True
     """
 
-    degrees: float = 3.0
+    degrees: Positive = 3.0
     scale: Any = None
     center: Any = None
-    rows: float = 1.0
+    rows: Positive = 1.0
 
     def __post_init__(self) -> None:
-        for name in ("degrees", "rows"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 < value < np.inf:
-                raise InvalidArgument(f"{name}= is a positive number, not {value!r}")
+        check_options(self)
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,8 +149,8 @@ class Dirichlet:
 
     def __post_init__(self) -> None:
         if not isinstance(self.alpha, Mapping):
-            _positive(self.alpha, "alpha")
-        _positive(self.other, "other")
+            check_number("alpha", self.alpha, positive=True)
+        check_number("other", self.other, positive=True)
 
     @staticmethod
     def from_network(network: Any, equivalent_sample_size: float) -> "PriorNetwork":
@@ -211,7 +208,7 @@ class PriorNetwork:
     """Pseudo-counts `n P(parents, child)` under a network that is believed before the data; `Dirichlet.from_network`."""
 
     def __init__(self, network: Any, equivalent_sample_size: float) -> None:
-        _positive(equivalent_sample_size, "the equivalent sample size")
+        check_number("equivalent_sample_size", equivalent_sample_size, positive=True)
         if not hasattr(network, "query"):
             raise InvalidArgument(f"a prior network is a model with tables, not {network!r}")
         self.network = network.copy()
@@ -261,7 +258,7 @@ class Gaussian:
     tables: Any = 1.0
 
     def __post_init__(self) -> None:
-        _positive(self.scale, "the scale")
+        check_number("scale", self.scale, positive=True)
         as_prior(self.tables)
 
     def pseudo_counts(self, variable: Variable, parents: Sequence[Variable]) -> Array:
@@ -312,16 +309,6 @@ def as_prior(prior: Any) -> Prior | None:
         f"a prior is 'bdeu', 'k2', 'laplace', 'dirichlet', a number of pseudo-counts a cell, or an object such as "
         f"mk.priors.BDeu(10), not {prior!r}"
     )
-
-
-def _positive(value: Any, what: str) -> None:
-    if (
-        not isinstance(value, int | float | np.number)
-        or isinstance(value, bool)
-        or not np.isfinite(value)
-        or value <= 0
-    ):
-        raise InvalidArgument(f"{what} is a positive number, not {value!r}")
 
 
 def _shape_of(table: Any) -> str:

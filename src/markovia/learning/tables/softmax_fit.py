@@ -25,6 +25,7 @@ from markovia.learning.regression.iteratively_reweighted import newton
 from markovia.learning.regression.objectives import SoftmaxObjective
 from markovia.learning.regression.separated_data import separated_classes
 from markovia.learning.tables.row_counts import RowCounts
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array, Codes
 
 NEWTON = 400
@@ -35,7 +36,7 @@ CERTAIN = 25.0
 """A gap that is taken for separation where there are too many rows to decide it."""
 
 
-class SoftmaxFit:
+class SoftmaxNodeFit:
     """Fits one logistic or softmax node.
 
     Parameters
@@ -128,18 +129,15 @@ class SoftmaxFit:
         if start.size <= NEWTON:
             found = newton(objective, start, max_iter=STEPS)
             return objective.full(found.coef), found.converged
-        from scipy.optimize import minimize
-
-        scale = 1.0 + float(counts.sum())
-        options = {"maxiter": 5000, "maxfun": 10_000, "ftol": 1e-15, "gtol": 1e-10}
-        done = minimize(
-            lambda b: (objective.value(b) / scale, objective.gradient(b) / scale),
+        done = minimise(
+            lambda b: (objective.value(b), objective.gradient(b)),
             start,
-            jac=True,
-            method="L-BFGS-B",
-            options=options,
+            height=1.0 + float(counts.sum()),
+            max_iter=5000,
+            tol=1e-10,
+            flat=1e-15,
         )
-        return objective.full(done.x), bool(done.success)
+        return objective.full(done.point), done.converged
 
     def _report(self, x: Array, y: Codes, counts: Array, beta: Array, converged: bool) -> None:
         name = self.before.variable.name

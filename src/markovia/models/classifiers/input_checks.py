@@ -16,6 +16,7 @@ from markovia.data.tables.row_sources import row_weights
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.checks import Choice, check
 from markovia.runtime.estimator import Estimator
 
 
@@ -128,8 +129,7 @@ def settled(
     A row that no class allows raises `ImpossibleEvidence`, or with impossible="prior" gets the classes' own
     probabilities.
     """
-    if impossible not in ("error", "prior"):
-        raise InvalidArgument(f"impossible= is 'error' or 'prior', not {impossible!r}")
+    check("impossible", impossible, Choice(("error", "prior")))
     lost = np.flatnonzero(np.isneginf(joint).all(axis=1))
     if len(lost) and impossible == "error":
         row = _row(features, int(lost[0]), names)

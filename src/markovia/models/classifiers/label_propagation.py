@@ -7,7 +7,8 @@ linear system. Unlabelled rows help only if their distribution has to do with th
 clusters.
 """
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -20,11 +21,11 @@ from markovia.errors import InvalidArgument
 from markovia.learning.prediction.label_propagation import propagate_labels, unreached
 from markovia.models.classifiers.input_checks import class_codes, labels
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Count, PositiveOrNone, check_options
 from markovia.runtime.estimator import Estimator, kept_on_failure
 
-GRAPHS = ("rbf", "knn", "precomputed")
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
     """Spread known labels to similar rows.
 
@@ -64,24 +65,13 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
     ([0, 0, 0, 1, 1, 1], [0, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        graph: str = "rbf",
-        gamma: float | None = None,
-        n_neighbors: int = 7,
-        clamping: float | None = None,
-        unlabelled: Any = -1,
-        unreachable: str = "error",
-        solver: str = "auto",
-    ) -> None:
-        self.graph = graph
-        self.gamma = gamma
-        self.n_neighbors = n_neighbors
-        self.clamping = clamping
-        self.unlabelled = unlabelled
-        self.unreachable = unreachable
-        self.solver = solver
+    graph: Literal["rbf", "knn", "precomputed"] = "rbf"
+    gamma: PositiveOrNone = None
+    n_neighbors: Count = 7
+    clamping: PositiveOrNone = None
+    unlabelled: Any = -1
+    unreachable: Literal["error", "uniform"] = "error"
+    solver: Literal["auto", "direct", "cg"] = "auto"
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         """Spread the labels, and return the estimator.
@@ -99,7 +89,7 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
     def _fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         from scipy import sparse
 
-        self._check_settings()
+        check_options(self)
         table = validate_data(
             self, X, dtype=np.float64, accept_sparse="csr" if self.graph == "precomputed" else False
         )
@@ -151,7 +141,7 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
         table = validate_data(self, X, reset=False, dtype=np.float64, accept_sparse=sparse_too)
         spread = self.label_distributions_
         if self.graph == "knn":
-            near = NearestNeighbors(n_neighbors=self._neighbours(len(self._rows))).fit(self._rows)
+            near = NearestNeighbors(n_neighbors=min(self.n_neighbors, len(self._rows))).fit(self._rows)
             mixed = spread[near.kneighbors(table, return_distance=False)].sum(axis=1)
         else:
             weights = rbf_kernel(table, self._rows, gamma=self.gamma_) if self.graph == "rbf" else table
@@ -171,16 +161,6 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
         """Return the most probable class of new rows."""
         best = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
-
-    def _check_settings(self) -> None:
-        if self.graph not in GRAPHS:
-            raise InvalidArgument(f"graph= is 'rbf', 'knn' or 'precomputed', not {self.graph!r}")
-        if self.unreachable not in ("error", "uniform"):
-            raise InvalidArgument(f"unreachable= is 'error' or 'uniform', not {self.unreachable!r}")
-        for name in ("gamma", "clamping"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | float | np.number) and 0 < value < np.inf):
-                raise InvalidArgument(f"{name}= is a positive number or None, not {value!r}")
 
     def _labelled(self, table: Any, y: Any) -> tuple[Any, Array]:
         """Return which rows have a label, and their labels."""
@@ -206,12 +186,6 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
         planar = self.solver == "auto" and self.graph == "knn" and table.shape[1] <= 3
         return "direct" if planar else self.solver
 
-    def _neighbours(self, n: int) -> int:
-        k = self.n_neighbors
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise InvalidArgument(f"n_neighbors= is a whole number of at least 1, not {k!r}")
-        return int(min(k, n))
-
     def _graph(self, table: Any) -> Any:
         """Return the symmetric weights between training rows, without loops."""
         from scipy import sparse
@@ -225,7 +199,7 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
         elif self.graph == "rbf":
             weights = rbf_kernel(table, gamma=self.gamma_)
         else:
-            k = self._neighbours(len(table) - 1) if len(table) > 1 else 0
+            k = min(self.n_neighbors, len(table) - 1)
             near = NearestNeighbors(n_neighbors=max(1, k)).fit(table)
             one_way = near.kneighbors_graph(mode="connectivity") if k else sparse.csr_matrix((1, 1))
             return one_way.maximum(one_way.T).tocsr()

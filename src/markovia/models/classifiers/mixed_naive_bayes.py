@@ -5,7 +5,8 @@ log probabilities add up. Reference: Murphy (2012), section 3.5. Cost: rows x co
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,25 +14,24 @@ from markovia.data.tables.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnknownVariable, did_you_mean
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import State, Variable
-from markovia.learning.prediction.class_conditionals import (
-    BernoulliColumns,
-    CategoricalColumns,
-    ClassColumns,
-    GaussianColumns,
-)
+from markovia.learning.components.class_columns import ClassColumns, GaussianColumns
 from markovia.models.classifiers.feature_rows import columns, feature_names
 from markovia.models.classifiers.input_checks import zeros_and_ones
 from markovia.models.classifiers.naive_bayes import (
     NaiveBayesClassifier,
+    bernoulli_columns,
     bernoulli_tables,
-    check_amount,
+    categorical_columns,
+    categorical_tables,
     gaussian_features,
 )
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Tolerance
 
 KINDS = ("gaussian", "bernoulli", "categorical")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class NaiveBayes(NaiveBayesClassifier):
     """Naive Bayes with Gaussian, Bernoulli and categorical columns in one table.
 
@@ -65,24 +65,11 @@ class NaiveBayes(NaiveBayesClassifier):
     ['stay', 'go']
     """
 
-    def __init__(
-        self,
-        *,
-        kinds: str | Sequence[str] | Mapping[Any, str] | None = None,
-        alpha: float = 1.0,
-        var_smoothing: float = 1e-9,
-        class_prior: Any = None,
-        states: Mapping[str, int | Sequence[State]] | None = None,
-        unseen: str = "error",
-        impossible: str = "error",
-    ) -> None:
-        self.kinds = kinds
-        self.alpha = alpha
-        self.var_smoothing = var_smoothing
-        self.class_prior = class_prior
-        self.states = states
-        self.unseen = unseen
-        self.impossible = impossible
+    kinds: str | Sequence[str] | Mapping[Any, str] | None = None
+    alpha: Tolerance = 1.0
+    var_smoothing: Tolerance = 1e-9
+    states: Mapping[str, int | Sequence[State]] | None = None
+    unseen: Literal["error", "missing"] = "error"
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
         parts = columns(self, X, reset=reset)
@@ -103,36 +90,33 @@ class NaiveBayes(NaiveBayesClassifier):
                     known = dict(zip(called, self._features, strict=True))
                     unseen = "error" if fitting else self.unseen
                     codes = coded_features(own, called, known=known, unseen=unseen)[1]
-                cells.append(codes)
+                cells.append(codes.T)
                 continue
             table = _table(own, called, kind)
             cells.append(table if kind == "gaussian" else zeros_and_ones(table, called))
         return cells
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
-        check_amount(self.alpha, "alpha")
-        check_amount(self.var_smoothing, "var_smoothing")
         made: dict[str, Any] = {
             "gaussian": lambda n: GaussianColumns(n_classes, n, self.var_smoothing),
-            "bernoulli": lambda n: BernoulliColumns(n_classes, n, self.alpha),
-            "categorical": lambda n: CategoricalColumns(
-                n_classes, [len(v) for v in self._features], self.alpha
-            ),
+            "bernoulli": lambda n: bernoulli_columns(n_classes, n, self.alpha),
+            "categorical": lambda n: categorical_columns(n_classes, self._features, self.alpha),
         }
         return [made[kind](len(places)) for kind, places in self._at.items()]
 
     def _tables(self, target: Variable) -> list[ConditionalTable]:
         names = feature_names(self)
         tables: dict[int, ConditionalTable] = {}
-        for places, block in zip(self._at.values(), self._blocks, strict=True):
+        for (kind, places), block in zip(self._at.items(), self._blocks, strict=True):
             own = [names[k] for k in places]
-            if isinstance(block, BernoulliColumns):
-                tables.update(zip(places, bernoulli_tables(block, own, target), strict=True))
-            elif isinstance(block, CategoricalColumns):
-                for k, variable, values in zip(places, self._features, block.tables, strict=True):
-                    tables[k] = ConditionalTable.of(variable, (target,), values.copy())
-            else:
+            if kind == "gaussian":
                 raise gaussian_features(own)
+            found = (
+                bernoulli_tables(block, own, target)
+                if kind == "bernoulli"
+                else categorical_tables(block, self._features, target)
+            )
+            tables.update(zip(places, found, strict=True))
         return [tables[k] for k in range(len(names))]
 
     def __sklearn_tags__(self) -> Any:

@@ -7,7 +7,8 @@ classes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -16,13 +17,10 @@ from markovia.data.tables.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.variable import State, Variable
-from markovia.learning.prediction.class_conditionals import (
-    BernoulliColumns,
-    CategoricalColumns,
-    ClassColumns,
-    GaussianColumns,
-    has_gaps,
-)
+from markovia.learning.components.block_passes import has_gaps
+from markovia.learning.components.class_columns import ClassColumns, CountedColumns, GaussianColumns
+from markovia.learning.components.columns import CategoricalColumns
+from markovia.learning.components.discrete import Bernoulli
 from markovia.learning.tables.table_learner import weighted_log
 from markovia.models.classifiers.feature_rows import columns, feature_names, numbers
 from markovia.models.classifiers.input_checks import (
@@ -37,18 +35,26 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import NumberRange, Tolerance, check_options
 from markovia.runtime.estimator import kept_on_failure
 
 
-class NaiveBayesClassifier(ProbabilisticClassifier):
-    """What all naive Bayes classifiers share; a subclass says how columns are read and scored."""
+class _Learned(ProbabilisticClassifier):
+    """What naive Bayes classifiers learn."""
 
     class_count_: Array
     class_prior_: Array
     log_likelihood_: float
-    class_prior: Any
     _blocks: list[ClassColumns]
     _smoothing = "alpha > 0 avoids that"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NaiveBayesClassifier(_Learned):
+    """What all naive Bayes classifiers share; a subclass says how columns are read and scored."""
+
+    class_prior: Any = None
+    impossible: Literal["error", "prior"] = "error"
 
     # -- what a subclass writes ------------------------------------------------------------------------------------
 
@@ -107,6 +113,7 @@ class NaiveBayesClassifier(ProbabilisticClassifier):
             return self._add(X, y, classes, sample_weight, first=first)
 
     def _add(self, X: Any, y: Any, classes: Any, sample_weight: Any, first: bool) -> Self:  # noqa: N803
+        check_options(self)
         cells = self._read(X, reset=first, fitting=True)
         target = labels(self, y, X)
         weights = sample_weights(sample_weight, len(target))
@@ -191,6 +198,7 @@ class NaiveBayesClassifier(ProbabilisticClassifier):
         )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GaussianNaiveBayes(NaiveBayesClassifier):
     """Naive Bayes for numbers: every feature has a mean and a variance in every class.
 
@@ -224,18 +232,12 @@ class GaussianNaiveBayes(NaiveBayesClassifier):
 
     _smoothing = "a larger var_smoothing avoids that"
 
-    def __init__(
-        self, *, var_smoothing: float = 1e-9, class_prior: Any = None, impossible: str = "error"
-    ) -> None:
-        self.var_smoothing = var_smoothing
-        self.class_prior = class_prior
-        self.impossible = impossible
+    var_smoothing: Tolerance = 1e-9
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
         return [numbers(self, X, reset=reset, unlearned=True)]
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
-        check_amount(self.var_smoothing, "var_smoothing")
         return [GaussianColumns(n_classes, cells[0].shape[1], self.var_smoothing)]
 
     def _publish(self) -> None:
@@ -246,6 +248,7 @@ class GaussianNaiveBayes(NaiveBayesClassifier):
         raise gaussian_features(feature_names(self))
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BernoulliNaiveBayes(NaiveBayesClassifier):
     """Naive Bayes for features that are there or not; X may be sparse (words of texts, say).
 
@@ -279,25 +282,11 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
     1.0
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        binarize: float | None = 0.0,
-        class_prior: Any = None,
-        impossible: str = "error",
-    ) -> None:
-        self.alpha = alpha
-        self.binarize = binarize
-        self.class_prior = class_prior
-        self.impossible = impossible
+    alpha: Tolerance = 1.0
+    binarize: Annotated[float | None, NumberRange(said="a number", none=True)] = 0.0
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
         cells = numbers(self, X, reset=reset, sparse=True, unlearned=True)
-        if self.binarize is not None and (
-            isinstance(self.binarize, bool) or not isinstance(self.binarize, int | float | np.number)
-        ):
-            raise InvalidArgument(f"binarize= is a number or None, not {self.binarize!r}")
         if hasattr(cells, "toarray"):
             return [sparse_ones(cells, self.binarize)]
         if self.binarize is None:
@@ -308,12 +297,12 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
         return [ones]
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
-        check_amount(self.alpha, "alpha")
-        return [BernoulliColumns(n_classes, cells[0].shape[1], self.alpha)]
+        return [bernoulli_columns(n_classes, cells[0].shape[1], self.alpha)]
 
     def _publish(self) -> None:
         block: Any = self._blocks[0]
-        self.theta_, self.feature_count_ = block.p, block.ones
+        self.theta_ = block.component.probs
+        self.feature_count_ = block.sums[:, : self.n_features_in_]
 
     def _tables(self, target: Variable) -> list[ConditionalTable]:
         return bernoulli_tables(self._blocks[0], feature_names(self), target)
@@ -324,6 +313,7 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CategoricalNaiveBayes(NaiveBayesClassifier):
     """Naive Bayes for features with a few states: strings, whole numbers, truth values or pandas categories.
 
@@ -357,49 +347,33 @@ class CategoricalNaiveBayes(NaiveBayesClassifier):
     ['in', 'out']
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = 1.0,
-        class_prior: Any = None,
-        states: Mapping[str, int | Sequence[State]] | None = None,
-        unseen: str = "error",
-        impossible: str = "error",
-    ) -> None:
-        self.alpha = alpha
-        self.class_prior = class_prior
-        self.states = states
-        self.unseen = unseen
-        self.impossible = impossible
+    alpha: Tolerance = 1.0
+    states: Mapping[str, int | Sequence[State]] | None = None
+    unseen: Literal["error", "missing"] = "error"
 
     def _read(self, X: Any, *, reset: bool = False, fitting: bool = False) -> list[Any]:  # noqa: N803
         parts = columns(self, X, reset=reset)
         names = feature_names(self)
         if reset:
             self._features, codes = coded_features(parts, names, states=self.states)
-            return [codes]
+            return [codes.T]
         known = dict(zip(names, self._features, strict=True))
         # a batch with new states cannot be counted, whatever prediction does with them
         unseen = "error" if fitting else self.unseen
-        return [coded_features(parts, names, known=known, unseen=unseen)[1]]
+        return [coded_features(parts, names, known=known, unseen=unseen)[1].T]
 
     def _start(self, cells: list[Any], n_classes: int) -> list[ClassColumns]:
-        check_amount(self.alpha, "alpha")
-        return [CategoricalColumns(n_classes, [len(v) for v in self._features], self.alpha)]
+        return [categorical_columns(n_classes, self._features, self.alpha)]
 
     def _publish(self) -> None:
         block: Any = self._blocks[0]
         self.states_ = [list(v.states) for v in self._features]
-        self.category_count_ = block.counts
+        self.category_count_ = np.split(block.sums, np.cumsum([len(v) for v in self._features])[:-1], axis=1)
         with np.errstate(divide="ignore"):
-            self.feature_log_prob_ = [np.log(t) for t in block.tables]
+            self.feature_log_prob_ = [np.log(t) for t in block.component.probs]
 
     def _tables(self, target: Variable) -> list[ConditionalTable]:
-        block: Any = self._blocks[0]
-        return [
-            ConditionalTable.of(v, (target,), t.copy())
-            for v, t in zip(self._features, block.tables, strict=True)
-        ]
+        return categorical_tables(self._blocks[0], self._features, target)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -408,19 +382,27 @@ class CategoricalNaiveBayes(NaiveBayesClassifier):
         return tags
 
 
-def check_amount(value: Any, what: str) -> None:
-    """Refuse anything but a finite number that is not negative."""
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or value < 0:
-        raise InvalidArgument(f"{what} is a number that is not negative, not {value!r}")
+def bernoulli_columns(n_classes: int, n_columns: int, alpha: float) -> CountedColumns:
+    """Return columns of zeros and ones of which nothing is known yet."""
+    return CountedColumns(Bernoulli(np.full((n_classes, n_columns), 0.5)), alpha)
+
+
+def categorical_columns(n_classes: int, features: Sequence[Variable], alpha: float) -> CountedColumns:
+    """Return columns of states of which nothing is known yet."""
+    uniform = tuple(np.full((n_classes, len(v)), 1.0 / len(v)) for v in features)
+    return CountedColumns(CategoricalColumns(uniform, tuple(v.states for v in features)), alpha)
 
 
 def bernoulli_tables(block: Any, names: Sequence[str], target: Variable) -> list[ConditionalTable]:
     """Return a table of class x {0, 1} for each column."""
-    return [
-        ConditionalTable.of(Variable(n, 2), (target,), np.stack([block.q[:, k], block.p[:, k]], axis=-1))
-        for k, n in enumerate(names)
-    ]
+    both = np.stack([block.component.zeros, block.component.probs], axis=-1)
+    return [ConditionalTable.of(Variable(n, 2), (target,), both[:, k]) for k, n in enumerate(names)]
+
+
+def categorical_tables(block: Any, features: Sequence[Variable], target: Variable) -> list[ConditionalTable]:
+    """Return a table of class x state for each column."""
+    tables = zip(features, block.component.probs, strict=True)
+    return [ConditionalTable.of(v, (target,), p.copy()) for v, p in tables]
 
 
 def gaussian_features(names: Sequence[str]) -> UnsupportedModel:

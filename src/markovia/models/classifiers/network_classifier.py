@@ -7,21 +7,22 @@ Cost: rows x tables of the blanket x classes; with gaps the cliques over what is
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from markovia.data.tables.coded_cells import code_type
 from markovia.data.tables.feature_coding import coded_features
 from markovia.data.tables.row_sources import MISSING, CodedTable
-from markovia.data.tables.state_codes import code_type
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.choosing.evidence_rows import answers, compiled_for
 from markovia.inference.engine import Engine, get_engine
 from markovia.inference.problem import Problem
-from markovia.learning.prediction.class_conditionals import stretches
+from markovia.learning.components.block_passes import stretches
 from markovia.learning.tables.priors import as_prior
 from markovia.models.classifiers.feature_rows import columns, feature_names
 from markovia.models.classifiers.input_checks import (
@@ -34,22 +35,30 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.checks import check_options
 from markovia.runtime.estimator import kept_on_failure
 from markovia.structure.learn import learn_structure
 from markovia.structure.methods import METHODS
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
 
 
-class NetworkClassifier(ProbabilisticClassifier):
-    """What all classifiers with a network share; a subclass says which structure."""
+class _LearnedNetwork(ProbabilisticClassifier):
+    """What classifiers with a network learn."""
 
     network_: BayesianNetwork
-    target: str | None
-    prior: Any
-    engine: str | Engine
-    states: Mapping[str, int | Sequence[State]] | None
-    missing: str
-    unseen: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NetworkClassifier(_LearnedNetwork):
+    """What all classifiers with a network share; a subclass says which structure."""
+
+    target: str | None = None
+    prior: Any = "bdeu"
+    engine: str | Engine = "auto"
+    states: Mapping[str, int | Sequence[State]] | None = None
+    missing: str = "error"
+    unseen: Literal["error", "missing"] = "error"
+    impossible: Literal["error", "prior"] = "error"
 
     def _structured(self, names: list[str], target: str) -> BayesianNetwork | None:
         """Return the structure; None for one that is learned by `_learned`."""
@@ -76,6 +85,7 @@ class NetworkClassifier(ProbabilisticClassifier):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:  # noqa: N803
+        check_options(self)
         parts = columns(self, X, reset=True)
         found = labels(self, y, X)
         weights = sample_weights(sample_weight, len(found))
@@ -192,6 +202,7 @@ class NetworkClassifier(ProbabilisticClassifier):
         return tags
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BayesianNetworkClassifier(NetworkClassifier):
     """A Bayesian network of any structure over a class and discrete features.
 
@@ -233,26 +244,7 @@ class BayesianNetworkClassifier(NetworkClassifier):
     (1, 2)
     """
 
-    def __init__(
-        self,
-        structure: Any = "naive",
-        *,
-        target: str | None = None,
-        prior: Any = "bdeu",
-        engine: str | Engine = "auto",
-        states: Mapping[str, int | Sequence[State]] | None = None,
-        missing: str = "error",
-        unseen: str = "error",
-        impossible: str = "error",
-    ) -> None:
-        self.structure = structure
-        self.target = target
-        self.prior = prior
-        self.engine = engine
-        self.states = states
-        self.missing = missing
-        self.unseen = unseen
-        self.impossible = impossible
+    structure: Any = field(default="naive", kw_only=False)
 
     def _structured(self, names: list[str], target: str) -> BayesianNetwork | None:
         if self._learns():

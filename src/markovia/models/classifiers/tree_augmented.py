@@ -6,17 +6,15 @@ Reference: Friedman, Geiger & Goldszmidt (1997). Cost: one pass of counting over
 tree (Prim) is quadratic in the features. Use it when naive Bayes is overconfident because features repeat each other.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
 
 from markovia.data.tables.row_sources import CodedTable
-from markovia.factors.tables.variable import State
-from markovia.inference.engine import Engine
 from markovia.models.classifiers.network_classifier import NetworkClassifier
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TreeAugmentedNaiveBayes(NetworkClassifier):
     """Naive Bayes with a tree over the features, learned from data.
 
@@ -48,26 +46,7 @@ class TreeAugmentedNaiveBayes(NetworkClassifier):
     ['y', 'b']
     """
 
-    def __init__(
-        self,
-        *,
-        root: str | int | None = None,
-        target: str | None = None,
-        prior: Any = "bdeu",
-        engine: str | Engine = "auto",
-        states: Mapping[str, int | Sequence[State]] | None = None,
-        missing: str = "error",
-        unseen: str = "error",
-        impossible: str = "error",
-    ) -> None:
-        self.root = root
-        self.target = target
-        self.prior = prior
-        self.engine = engine
-        self.states = states
-        self.missing = missing
-        self.unseen = unseen
-        self.impossible = impossible
+    root: str | int | None = None
 
     def _learned(self, table: CodedTable, names: list[str], target: str) -> BayesianNetwork:
         parents, self.tree_, self.conditional_mutual_information_ = tree_augmented_parents(

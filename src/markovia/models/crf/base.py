@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from markovia.errors import ApproximateWarning, ConvergenceWarning, IncompleteModel
+from markovia.data.text.vocabulary import Vocabulary
+from markovia.errors import ApproximateWarning, ConvergenceWarning, IncompleteModel, InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.conditional_fields.fields import Fields
@@ -41,6 +42,7 @@ class Labeller(Estimator):
     """A model of labels, which training shows."""
 
     classes_: NDArray[Any]
+    _vocabulary: Vocabulary | None
 
     def _need_fit(self) -> None:
         if not hasattr(self, "classes_"):
@@ -212,6 +214,15 @@ class ConditionalField(Labeller):
     def _cut(self, flat: NDArray[Any], scored: Scored) -> list[Any]:
         ends: Sequence[int] = scored.fields.node_ptr.tolist()
         return [flat[a:b] for a, b in pairwise(ends)]
+
+
+def sorted_labels(classes: ArrayLike) -> tuple[NDArray[Any], Ints]:
+    """Return two or more different labels in order, and their places among those given."""
+    labels = np.asarray(classes)
+    if labels.ndim != 1 or len(labels) < 2 or len(np.unique(labels)) != len(labels):
+        raise InvalidArgument(f"classes= is a list of two or more different labels, not {classes!r}")
+    order = np.argsort(labels)
+    return labels[order], order
 
 
 def _sums(values: Array, ptr: Ints) -> Array:

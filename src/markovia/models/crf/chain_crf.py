@@ -9,11 +9,13 @@ plus labels times features of a token).
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from markovia.data.text.tokens import FewWeights, Tokens, read_tags, read_tokens
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.chain_objective import ChainObjective, ChainWeights, chain_of
@@ -21,19 +23,20 @@ from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.label_constraints import allowed_moves, refuse_forbidden
 from markovia.learning.conditional_fields.online_chain import learn_online
 from markovia.learning.conditional_fields.reading import chain_edges
-from markovia.learning.conditional_fields.tokens import FewWeights, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import FieldTraining, descend, minimise
-from markovia.models.crf.base import Scored
+from markovia.learning.conditional_fields.stochastic_training import descend
+from markovia.models.crf.base import Scored, sorted_labels
 from markovia.models.crf.crf import CRF, log_weights
 from markovia.models.crf.tagger import Tagger, need_two
+from markovia.optimise.minimise import Minimum, minimise
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import POSITIVE, Choice, Flag, Interval, Whole, check
+from markovia.runtime.checks import Count, PenaltyOrNone, Positive, check_options
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import generator
 
 Solver = Literal["lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive"]
-SOLVERS = ("lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive")
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ChainCRF(Tagger):
     """A linear-chain conditional random field for sequences: a tagger.
 
@@ -106,40 +109,16 @@ class ChainCRF(Tagger):
     (2, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 2.0,  # noqa: N803
-        edge_C: float | None = None,  # noqa: N803
-        l1: float = 0.0,
-        start_end: bool | None = None,
-        fit_intercept: bool | None = None,
-        all_possible_states: bool | None = None,
-        all_possible_transitions: bool | None = None,
-        constraints: Any = None,
-        solver: Solver = "lbfgs",
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        batch_size: int = 16,
-        learning_rate: float = 0.2,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.C = C
-        self.edge_C = edge_C
-        self.l1 = l1
-        self.start_end = start_end
-        self.fit_intercept = fit_intercept
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.constraints = constraints
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.progress = progress
+    edge_C: PenaltyOrNone = None  # noqa: N815
+    start_end: bool | None = None
+    fit_intercept: bool | None = None
+    all_possible_states: bool | None = None
+    all_possible_transitions: bool | None = None
+    constraints: Any = None
+    solver: Solver = "lbfgs"
+    batch_size: Count = 16
+    learning_rate: Positive = 0.2
+    random_state: Any = None
 
     # -- training ----------------------------------------------------------------------------------------------
 
@@ -167,7 +146,7 @@ class ChainCRF(Tagger):
         InvalidArgument
             For data that does not fit together; the message names the sequence.
         """
-        self._check()
+        check_options(self)
         tokens = read_tokens(X, lengths, by=by, grow=True)
         codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
         need_two(classes)
@@ -196,10 +175,10 @@ class ChainCRF(Tagger):
         with tokens.often(len(classes)):
             found = self._solve(objective)
         self._learned(found, tokens, classes)
-        self._take(objective.unpack(found.theta))
+        self._take(objective.unpack(found.point))
         return self
 
-    def _solve(self, objective: ChainObjective) -> FieldTraining:
+    def _solve(self, objective: ChainObjective) -> Minimum:
         rng = generator(self.random_state)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "progress": self.progress}
         start = np.zeros(objective.size)
@@ -208,7 +187,12 @@ class ChainCRF(Tagger):
             return learn_online(objective, rng, aggressiveness=longest, **limits)
         if self.solver == "lbfgs":
             n = max(objective.n_instances, 1)
-            return minimise(objective, start, scale=n, lasso=objective.lasso, tol=self.tol, **limits)
+            with Clock(None, self.progress, total=self.max_iter) as clock:
+                return minimise(
+                    objective, start, height=n, lasso=objective.lasso, convex=True, max_iter=self.max_iter, tol=self.tol,
+                    clock=clock,
+                    bar=True,
+                )  # fmt: skip
         found = descend(
             objective,
             start,
@@ -218,8 +202,8 @@ class ChainCRF(Tagger):
             tol=self.tol,
             **limits,
         )
-        value = objective(found.theta)[0] + float(objective.lasso @ np.abs(found.theta))
-        return FieldTraining(**{**vars(found), "value": value})
+        value = objective(found.point)[0] + float(objective.lasso @ np.abs(found.point))
+        return replace(found, value=value)
 
     def _take(self, weights: ChainWeights) -> None:
         self._weights = weights
@@ -265,7 +249,7 @@ class ChainCRF(Tagger):
             As in the class.
         """
         plain = CRF.from_weights(classes, coef, transitions, intercept)
-        order = np.argsort(np.asarray(classes))
+        order = sorted_labels(classes)[1]
         ends = []
         for what, given in (("start", start), ("end", end)):
             found = np.zeros(len(order)) if given is None else log_weights(given, f"{what}=")
@@ -276,15 +260,8 @@ class ChainCRF(Tagger):
             ends.append(found[order])
         if len(plain.edge_coef_) != 1:
             raise InvalidArgument("transitions= of a chain is one table (labels, labels)")
-        names = None if feature_names is None else list(feature_names)
-        if names is not None and len(set(names)) != plain.coef_.shape[1]:
-            raise InvalidArgument(
-                f"feature_names= has {len(set(names))} different names for {plain.coef_.shape[1]} features"
-            )
         made = cls(**settings)
-        made.classes_ = plain.classes_
-        made._vocabulary = None if names is None else {n: i for i, n in enumerate(names)}
-        made.feature_names_ = names
+        made._take_names(plain.classes_, feature_names, plain.coef_.shape[1])
         columns = np.ascontiguousarray(plain.coef_.T)
         made._take(ChainWeights(columns, plain.edge_coef_[0], plain.intercept_, ends[0], ends[1]))
         return made
@@ -314,15 +291,6 @@ class ChainCRF(Tagger):
         }
 
     # -- inside ------------------------------------------------------------------------------------------------
-
-    def _check(self) -> None:
-        self._check_penalties()
-        check("edge_C", self.edge_C, Interval(0.0, np.inf, open="low", said="a positive number", none=True))
-        for name in ("start_end", "fit_intercept", "all_possible_states", "all_possible_transitions"):
-            check(name, getattr(self, name), Flag(none=True))
-        check("solver", self.solver, Choice(SOLVERS))
-        check("batch_size", self.batch_size, Whole(1))
-        check("learning_rate", self.learning_rate, POSITIVE)
 
     def _width(self) -> int:
         return int(self.coef_.shape[1])

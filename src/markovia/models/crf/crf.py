@@ -12,15 +12,17 @@ written as functions.
 """
 
 import warnings
+from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.learning.conditional_fields.fields import Fields
-from markovia.learning.conditional_fields.marginals import FieldSampler, Method, check_method
+from markovia.learning.conditional_fields.marginals import FieldSampler, Method
 from markovia.learning.conditional_fields.objective import EdgeWeights, PairwiseObjective, edge_tables
 from markovia.learning.conditional_fields.reading import (
     FieldGraph,
@@ -29,12 +31,24 @@ from markovia.learning.conditional_fields.reading import (
     read_inputs,
     read_labels,
 )
-from markovia.learning.conditional_fields.training import FieldTraining, descend, minimise
-from markovia.models.crf.base import ConditionalField, Scored
+from markovia.learning.conditional_fields.stochastic_training import descend
+from markovia.models.crf.base import ConditionalField, Scored, sorted_labels
+from markovia.optimise.minimise import Minimum, minimise
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import (
+    Count,
+    Damping,
+    Penalty,
+    PenaltyOrNone,
+    Positive,
+    Tolerance,
+    check_options,
+)
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import generator
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CRF(ConditionalField):
     """A conditional random field on any graph, with scikit-learn's habits.
 
@@ -104,44 +118,23 @@ class CRF(ConditionalField):
     True
     """
 
-    def __init__(
-        self,
-        graph: Any = "chain",
-        *,
-        edge_weights: EdgeWeights = "full",
-        attractive: bool = False,
-        C: float = 2.0,  # noqa: N803
-        edge_C: float | None = None,  # noqa: N803
-        l1: float = 0.0,
-        fit_intercept: bool = True,
-        inference: Method = "auto",
-        decoding: Any = "auto",
-        damping: float = 0.0,
-        solver: Literal["lbfgs", "sgd"] = "lbfgs",
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        batch_size: int = 16,
-        learning_rate: float = 0.2,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.graph = graph
-        self.edge_weights = edge_weights
-        self.attractive = attractive
-        self.C = C
-        self.edge_C = edge_C
-        self.l1 = l1
-        self.fit_intercept = fit_intercept
-        self.inference = inference
-        self.decoding = decoding
-        self.damping = damping
-        self.solver = solver
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.random_state = random_state
-        self.progress = progress
+    graph: Any = field(default="chain", kw_only=False)
+    edge_weights: EdgeWeights = "full"
+    attractive: bool = False
+    C: Penalty = 2.0
+    edge_C: PenaltyOrNone = None  # noqa: N815
+    l1: Tolerance = 0.0
+    fit_intercept: bool = True
+    inference: Method = "auto"
+    decoding: Any = "auto"
+    damping: Damping = 0.0
+    solver: Literal["lbfgs", "sgd"] = "lbfgs"
+    max_iter: Count = 500
+    tol: Positive = 1e-5
+    batch_size: Count = 16
+    learning_rate: Positive = 0.2
+    random_state: Any = None
+    progress: bool | None = None
 
     # -- training ----------------------------------------------------------------------------------------------
 
@@ -203,21 +196,24 @@ class CRF(ConditionalField):
                 progress=self.progress,
             )
         else:
-            found = minimise(
-                objective,
-                start,
-                scale=max(fields.n_graphs, 1),
-                lasso=objective.lasso,
-                lower=lower,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                flat=1e-14 if self.inference in ("exact", "auto", "pseudo-likelihood") else 1e-10,
-                progress=self.progress,
-            )
+            with Clock(None, self.progress, total=self.max_iter) as clock:
+                found = minimise(
+                    objective,
+                    start,
+                    height=max(fields.n_graphs, 1),
+                    lasso=objective.lasso,
+                    lower=lower,
+                    convex=True,
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    flat=1e-14 if self.inference in ("exact", "auto", "pseudo-likelihood") else 1e-10,
+                    clock=clock,
+                    bar=True,
+                )
         self._warn(found, objective.error)
         if self.inference == "auto":
             self._warn_if_wide(fields, "training")
-        node, edge = objective.unpack(found.theta)
+        node, edge = objective.unpack(found.point)
         self.classes_ = classes
         self._take_weights(node.copy(), edge.copy(), inputs.vocabulary)
         self.training_ = found
@@ -255,23 +251,20 @@ class CRF(ConditionalField):
         33.048679
         """
         made = cls(**settings)
-        labels = np.asarray(classes)
+        labels, order = sorted_labels(classes)
+        k = len(labels)
         node, edge = finite_numbers(coef, "coef"), log_weights(edge_coef, "edge_coef")
         if edge.ndim == 2:
             edge = edge[None]
-        k = len(labels) if labels.ndim == 1 else 0
-        if k < 2 or len(np.unique(labels)) != k:
-            raise InvalidArgument(f"classes= is a list of two or more different labels, not {classes!r}")
         if node.ndim != 2 or len(node) != k or edge.ndim != 3 or edge.shape[1:] != (k, k):
             raise InvalidArgument(
                 f"with {k} labels coef has shape ({k}, features) and edge_coef (edge features, {k}, {k}), not {node.shape} "
                 f"and {edge.shape}"
             )
-        order = np.argsort(labels)
         bias = np.zeros(k) if intercept is None else log_weights(intercept, "intercept")
         if bias.shape != (k,):
             raise InvalidArgument(f"intercept= has one weight a label, {k}, not shape {bias.shape}")
-        made.classes_ = labels[order]
+        made.classes_ = labels
         made.coef_, made.intercept_ = node[order], bias[order]
         made.edge_coef_ = edge[:, order][:, :, order]
         made.feature_names_ = None
@@ -281,34 +274,11 @@ class CRF(ConditionalField):
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        check_method(self.inference)
-        if self.edge_weights not in ("full", "symmetric", "same"):
-            raise InvalidArgument(
-                f"edge_weights= is 'full', 'symmetric' or 'same', not {self.edge_weights!r}"
-            )
+        check_options(self)
         if self.attractive and self.edge_weights != "same":
             raise InvalidArgument("attractive=True needs edge_weights='same': one weight for equal labels")
-        if self.solver not in ("lbfgs", "sgd"):
-            raise InvalidArgument(f"solver= is 'lbfgs' or 'sgd', not {self.solver!r}")
         if self.inference == "gibbs" and self.solver != "sgd":
             raise InvalidArgument("inference='gibbs' has noisy gradients; use it with solver='sgd'")
-        for what, number in (("C", self.C), ("edge_C", self.C if self.edge_C is None else self.edge_C)):
-            if isinstance(number, bool) or not isinstance(number, int | float | np.number) or not number > 0:
-                raise InvalidArgument(f"{what}= is a positive number, not {number!r}")
-        for what, number in (("tol", self.tol), ("learning_rate", self.learning_rate)):
-            if (
-                isinstance(number, bool)
-                or not isinstance(number, int | float | np.number)
-                or not 0 < number < np.inf
-            ):
-                raise InvalidArgument(f"{what}= is a positive number, not {number!r}")
-        if not isinstance(self.l1, int | float | np.number) or not 0 <= self.l1 < np.inf:
-            raise InvalidArgument(f"l1= is zero or a positive number, not {self.l1!r}")
-        if not isinstance(self.damping, int | float | np.number) or not 0 <= self.damping < 1:
-            raise InvalidArgument(f"damping= is at least 0 and below 1, not {self.damping!r}")
-        for what, count in (("max_iter", self.max_iter), ("batch_size", self.batch_size)):
-            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-                raise InvalidArgument(f"{what}= is a whole number, at least 1, not {count!r}")
 
     def _read_training(self, inputs: Any, labels: Any) -> tuple[Inputs, NDArray[Any], NDArray[Any]]:
         graph = FieldGraph.of(self.graph)
@@ -346,7 +316,7 @@ class CRF(ConditionalField):
 
         return hstack(parts, format="csr")
 
-    def _take_weights(self, node: Array, edge: Array, vocabulary: dict[str, int] | None) -> None:
+    def _take_weights(self, node: Array, edge: Array, vocabulary: Vocabulary | None) -> None:
         self.intercept_ = node[:, -1] if self.fit_intercept else np.zeros(len(node))
         self.coef_ = node[:, :-1] if self.fit_intercept else node
         self.edge_coef_ = edge
@@ -385,7 +355,7 @@ class CRF(ConditionalField):
         fields = self._fields(read, k, own)
         return Scored(fields, scores, edge_tables(fields.rows, self.edge_coef_), graph)
 
-    def _warn(self, found: FieldTraining, error: float) -> None:
+    def _warn(self, found: Minimum, error: float) -> None:
         if found.interrupted:
             message = (
                 f"training was interrupted after {found.iterations} steps; the best weights so far are kept"

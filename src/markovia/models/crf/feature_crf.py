@@ -12,6 +12,7 @@ faster.
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from math import prod
 from typing import Any, Self
 
@@ -23,9 +24,11 @@ from markovia.factors.local_models.local_model import number
 from markovia.factors.potentials.log_linear import Feature, LogLinear
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.conditional_fields.clique_plan import CliquePlan, clique_plan
-from markovia.learning.conditional_fields.training import FieldTraining, minimise
 from markovia.models.graphical.markov_network import MarkovNetwork
+from markovia.optimise.minimise import Minimum, minimise
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Count, Penalty, Positive, check_options
+from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
 
 Labelling = Mapping[str, State] | Sequence[State]
@@ -84,6 +87,7 @@ class ConditionalFeature:
         return f"ConditionalFeature({self.name!r}, {places} place{'s' if places > 1 else ''})"
 
 
+@dataclass(eq=False, repr=False)
 class FeatureCRF(Estimator):
     """A conditional random field over named variables with features written as functions.
 
@@ -118,22 +122,13 @@ class FeatureCRF(Estimator):
     [{'y1': 1, 'y2': 1, 'y3': 1}]
     """
 
-    def __init__(
-        self,
-        variables: Mapping[str, int | Sequence[State]],
-        features: Sequence[ConditionalFeature],
-        *,
-        C: float = 10.0,  # noqa: N803
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        progress: bool | None = None,
-    ) -> None:
-        self.variables = variables
-        self.features = features
-        self.C = C
-        self.max_iter = max_iter
-        self.tol = tol
-        self.progress = progress
+    variables: Mapping[str, int | Sequence[State]]
+    features: Sequence[ConditionalFeature]
+    _: KW_ONLY
+    C: Penalty = 10.0
+    max_iter: Count = 500
+    tol: Positive = 1e-6
+    progress: bool | None = None
 
     def set_weights(self, weights: ArrayLike) -> Self:
         """Take weights that are known; returns the model."""
@@ -148,8 +143,7 @@ class FeatureCRF(Estimator):
 
     def fit(self, X: Sequence[Any], Y: Sequence[Labelling]) -> Self:  # noqa: N803
         """Learn the weights: maximise the sum of log P(y | x) minus `||theta||^2 / C`."""
-        if isinstance(self.C, bool) or not isinstance(self.C, int | float | np.number) or not self.C > 0:
-            raise InvalidArgument(f"C= is a positive number, not {self.C!r}")
+        check_options(self)
         if not len(X):
             raise InvalidArgument("there is no instance; give a list with at least one")
         layout = self._layout()
@@ -159,22 +153,25 @@ class FeatureCRF(Estimator):
             value, gradient = _likelihood(layout.plan, design, observed, theta)
             return -value + float(theta @ theta) / self.C, -gradient + 2.0 * theta / self.C
 
-        found = minimise(
-            objective,
-            np.zeros(len(self.features)),
-            scale=len(X),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            progress=self.progress,
-        )
+        with Clock(None, self.progress, total=self.max_iter) as clock:
+            found = minimise(
+                objective,
+                np.zeros(len(self.features)),
+                height=len(X),
+                convex=True,
+                max_iter=self.max_iter,
+                tol=self.tol,
+                clock=clock,
+                bar=True,
+            )
         if not found.converged:
             warnings.warn(
                 f"training stopped after {found.iterations} steps before it converged; raise max_iter=",
                 ConvergenceWarning,
                 stacklevel=2,
             )
-        self.coef_ = found.theta
-        self.training_: FieldTraining = found
+        self.coef_ = found.point
+        self.training_: Minimum = found
         return self
 
     def gradient(self, X: Sequence[Any], Y: Sequence[Labelling], *, penalised: bool = True) -> Array:  # noqa: N803

@@ -10,7 +10,8 @@ with weights given by hand.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +21,17 @@ from markovia.factors.distributions.checked_numbers import as_numbers, finite_nu
 from markovia.factors.potentials import grids
 from markovia.inference.map_bounds.flow_network import FlowNetwork
 from markovia.learning.conditional_fields.marginals import Method
+from markovia.learning.conditional_fields.objective import EdgeWeights
 from markovia.learning.conditional_fields.reading import FieldGraph, Inputs
 from markovia.models.crf.base import LARGEST_LOG, Scored, largest_range
 from markovia.models.crf.crf import CRF
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import Choice, Count, Positive
 
 EdgeFeatures = Literal["constant", "contrast"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class GridCRF(CRF):
     """A conditional random field on images.
 
@@ -66,62 +70,23 @@ class GridCRF(CRF):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        edge_features: EdgeFeatures | Callable[[Array, Array], Array] = "constant",
-        contrast_channels: Sequence[int] | None = None,
-        neighbours: Literal[4, 8] = 4,
-        edge_weights: Literal["full", "symmetric", "same"] = "same",
-        attractive: bool = True,
-        C: float = 2.0,  # noqa: N803
-        edge_C: float | None = None,  # noqa: N803
-        l1: float = 0.0,
-        fit_intercept: bool = True,
-        inference: Method = "pseudo-likelihood",
-        damping: float = 0.0,
-        solver: Literal["lbfgs", "sgd"] = "lbfgs",
-        max_iter: int = 500,
-        tol: float = 1e-3,
-        batch_size: int = 1,
-        learning_rate: float = 0.2,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        super().__init__(
-            None,
-            edge_weights=edge_weights,
-            attractive=attractive,
-            C=C,
-            edge_C=edge_C,
-            l1=l1,
-            fit_intercept=fit_intercept,
-            inference=inference,
-            damping=damping,
-            solver=solver,
-            max_iter=max_iter,
-            tol=tol,
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            random_state=random_state,
-            progress=progress,
-        )
-        self.edge_features = edge_features
-        self.contrast_channels = contrast_channels
-        self.neighbours = neighbours
+    graph: Any = field(default=None, init=False)
+    decoding: Any = field(default="auto", init=False)
+    edge_features: Annotated[
+        EdgeFeatures | Callable[[Array, Array], Array],
+        Choice(("constant", "contrast"), "a function", also=(Callable,)),
+    ] = "constant"
+    contrast_channels: Sequence[int] | None = None
+    neighbours: Literal[4, 8] = 4
+    edge_weights: EdgeWeights = "same"
+    attractive: bool = True
+    inference: Method = "pseudo-likelihood"
+    tol: Positive = 1e-3
+    batch_size: Count = 1
 
     def fit(self, X: Any, Y: Any) -> Self:  # noqa: N803
         """Learn the weights from images and their label images."""
         return super().fit(X, Y)
-
-    def _check(self) -> None:
-        super()._check()
-        if self.neighbours not in (4, 8):
-            raise InvalidArgument(f"neighbours= is 4 or 8, not {self.neighbours!r}")
-        if not callable(self.edge_features) and self.edge_features not in ("constant", "contrast"):
-            raise InvalidArgument(
-                f"edge_features= is 'constant', 'contrast' or a function, not {self.edge_features!r}"
-            )
 
     def _read_training(self, inputs: Any, labels: Any) -> tuple[Inputs, NDArray[Any], NDArray[Any]]:
         read, shapes = self._read_images(inputs)

@@ -9,22 +9,25 @@ they see; `ChainCRF`, normalised once a sequence, has no such bias. Cost: tokens
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.local_objective import LocalObjective
-from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
+from markovia.models.crf.base import sorted_labels
 from markovia.models.crf.tagger import Tagger, need_two
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Flag, check
+from markovia.runtime.checks import check_options
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MEMM(Tagger):
     """A maximum entropy Markov model: each label by softmax regression on its token's features and the label before.
 
@@ -67,22 +70,7 @@ class MEMM(Tagger):
     ['y0']
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 2.0,  # noqa: N803
-        l1: float = 0.0,
-        per_label: bool = False,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        progress: bool | None = None,
-    ) -> None:
-        self.C = C
-        self.l1 = l1
-        self.per_label = per_label
-        self.max_iter = max_iter
-        self.tol = tol
-        self.progress = progress
+    per_label: bool = False
 
     def fit(
         self,
@@ -99,8 +87,7 @@ class MEMM(Tagger):
         InvalidArgument
             For data that does not fit together; the message names the sequence.
         """
-        self._check_penalties()
-        check("per_label", self.per_label, Flag())
+        check_options(self)
         tokens = read_tokens(X, lengths, by=by, grow=True)
         codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
         need_two(classes)
@@ -112,7 +99,7 @@ class MEMM(Tagger):
         objective = LocalObjective(tokens, codes, len(classes), C=self.C, apart=self.per_label)
         found = self._minimise(objective, tokens)
         self._learned(found, tokens, classes)
-        self._take(*objective.unpack(found.theta))
+        self._take(*objective.unpack(found.point))
         return self
 
     @classmethod
@@ -127,11 +114,8 @@ class MEMM(Tagger):
         **settings: Any,
     ) -> Self:
         """Build a model from known weights; shapes as of the learned attributes, labels in the order of `classes`."""
-        labels = np.asarray(classes)
-        k = len(labels) if labels.ndim == 1 else 0
-        if k < 2 or len(np.unique(labels)) != k:
-            raise InvalidArgument(f"classes= is a list of two or more different labels, not {classes!r}")
-        order = np.argsort(labels)
+        labels, order = sorted_labels(classes)
+        k = len(labels)
         node, pairs = finite_numbers(coef, "coef"), finite_numbers(transitions, "transitions")
         first = np.zeros(k) if start is None else finite_numbers(start, "start=")
         apart = node.ndim == 3
@@ -143,15 +127,8 @@ class MEMM(Tagger):
             raise InvalidArgument(
                 f"with {k} labels transitions has shape ({k}, {k}) and start ({k},), not {pairs.shape} and {first.shape}"
             )
-        names = None if feature_names is None else list(feature_names)
-        if names is not None and len(set(names)) != node.shape[2]:
-            raise InvalidArgument(
-                f"feature_names= has {len(set(names))} different names for {node.shape[2]} features"
-            )
         made = cls(per_label=apart, **settings)
-        made.classes_ = labels[order]
-        made.feature_names_ = names
-        made._vocabulary = None if names is None else {n: i for i, n in enumerate(names)}
+        made._take_names(labels, feature_names, node.shape[2])
         if apart:
             node = node[np.concatenate([[0], order + 1])]
         columns = np.ascontiguousarray(node[:, order].transpose(0, 2, 1))

@@ -8,11 +8,13 @@ token).
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.inference.sequences.segments import Segmentation
@@ -21,11 +23,11 @@ from markovia.learning.conditional_fields.segment_objective import (
     Segments,
     SegmentWeights,
 )
-from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
+from markovia.models.crf.base import sorted_labels
 from markovia.models.crf.crf import log_weights
 from markovia.models.crf.tagger import TokenLabeller, need_two
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import Whole, check
+from markovia.runtime.checks import CountOrNone, Whole, check, check_options
 
 
 class LabelledSegment(NamedTuple):
@@ -36,6 +38,7 @@ class LabelledSegment(NamedTuple):
     end: int
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SegmentCRF(TokenLabeller):
     """A semi-Markov conditional random field: it cuts sequences into labelled segments.
 
@@ -79,22 +82,7 @@ class SegmentCRF(TokenLabeller):
     [LabelledSegment(label='up', start=0, end=3), LabelledSegment(label='down', start=3, end=5)]
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 2.0,  # noqa: N803
-        l1: float = 0.0,
-        max_length: int | None = None,
-        max_iter: int = 500,
-        tol: float = 1e-5,
-        progress: bool | None = None,
-    ) -> None:
-        self.C = C
-        self.l1 = l1
-        self.max_length = max_length
-        self.max_iter = max_iter
-        self.tol = tol
-        self.progress = progress
+    max_length: CountOrNone = None
 
     def fit(
         self,
@@ -105,8 +93,7 @@ class SegmentCRF(TokenLabeller):
         by: str | None = None,
     ) -> Self:
         """Learn the weights from sequences and their segmentations; arguments as in `ChainCRF.fit`."""
-        self._check_penalties()
-        check("max_length", self.max_length, Whole(1, none=True))
+        check_options(self)
         tokens = read_tokens(X, lengths, by=by, grow=True)
         codes, opens, classes = _read(Y, tokens, lengths is not None or by is not None, None)
         need_two(classes)
@@ -122,7 +109,7 @@ class SegmentCRF(TokenLabeller):
         objective = SegmentObjective(tokens, codes, segments, len(classes), longest, C=self.C, repeat=repeat)
         found = self._minimise(objective, tokens)
         self._learned(found, tokens, classes)
-        self._take(objective.unpack(found.theta))
+        self._take(objective.unpack(found.point))
         return self
 
     @classmethod
@@ -141,11 +128,8 @@ class SegmentCRF(TokenLabeller):
 
         A transition of minus infinity forbids a label after another.
         """
-        labels = np.asarray(classes)
-        k = len(labels) if labels.ndim == 1 else 0
-        if k < 2 or len(np.unique(labels)) != k:
-            raise InvalidArgument(f"classes= is a list of two or more different labels, not {classes!r}")
-        order = np.argsort(labels)
+        labels, order = sorted_labels(classes)
+        k = len(labels)
         node, spans = finite_numbers(coef, "coef"), finite_numbers(sizes, "sizes")
         moves = log_weights(transitions, "transitions")
         first = np.zeros(k) if start is None else finite_numbers(start, "start=")
@@ -157,15 +141,8 @@ class SegmentCRF(TokenLabeller):
         ):
             if given.shape != shape or 0 in shape:
                 raise InvalidArgument(f"with {k} labels {what} has one row a label, not shape {given.shape}")
-        names = None if feature_names is None else list(feature_names)
-        if names is not None and len(set(names)) != node.shape[1]:
-            raise InvalidArgument(
-                f"feature_names= has {len(set(names))} different names for {node.shape[1]} features"
-            )
         made = cls(**settings)
-        made.classes_ = labels[order]
-        made.feature_names_ = names
-        made._vocabulary = None if names is None else {n: i for i, n in enumerate(names)}
+        made._take_names(labels, feature_names, node.shape[1])
         columns = np.ascontiguousarray(node[order].T)
         made._take(SegmentWeights(columns, moves[np.ix_(order, order)], first[order], spans[order]))
         return made

@@ -7,23 +7,24 @@ are the hidden chain's (`inference/sequences/hidden_chain.py`): Viterbi paths, m
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
+from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.marginals import Method
-from markovia.learning.conditional_fields.tokens import MISSING, Tokens, read_tags, read_tokens
-from markovia.learning.conditional_fields.training import FieldTraining, minimise
 from markovia.models.crf.base import ConditionalField, Labeller
+from markovia.optimise.minimise import Minimum, minimise
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, POSITIVE, Interval, Whole, check
-
-PENALTY = Interval(0.0, np.inf, open="low", said="a positive number")
+from markovia.runtime.checks import Count, Penalty, Positive, Tolerance, Whole, check
+from markovia.runtime.clock import Clock
 
 
 class Convex(Protocol):
@@ -36,15 +37,15 @@ class Convex(Protocol):
         """Return the value and the gradient."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TokenLabeller(Labeller):
     """A model of the labels of tokens; tokens and sequences are as `ChainCRF` says."""
 
-    C: float
-    l1: float
-    max_iter: int
-    tol: float
-    progress: bool | None
-    _vocabulary: dict[str, int] | None
+    C: Penalty = 2.0
+    l1: Tolerance = 0.0
+    max_iter: Count = 500
+    tol: Positive = 1e-5
+    progress: bool | None = None
 
     def _width(self) -> int:
         """Return the number of features."""
@@ -153,26 +154,22 @@ class TokenLabeller(Labeller):
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _check_penalties(self) -> None:
-        check("C", self.C, PENALTY)
-        check("l1", self.l1, NOT_NEGATIVE)
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, POSITIVE)
-
-    def _minimise(self, objective: Convex, tokens: Tokens) -> FieldTraining:
+    def _minimise(self, objective: Convex, tokens: Tokens) -> Minimum:
         """Minimise a convex objective of tokens, and absolute values of all weights, by L-BFGS."""
-        with tokens.often(objective.k):
+        with tokens.often(objective.k), Clock(None, self.progress, total=self.max_iter) as clock:
             return minimise(
                 objective,
                 np.zeros(objective.size),
-                scale=max(len(tokens.names), 1),
+                height=max(len(tokens.names), 1),
                 lasso=np.full(objective.size, float(self.l1)),
+                convex=True,
                 max_iter=self.max_iter,
                 tol=self.tol,
-                progress=self.progress,
+                clock=clock,
+                bar=True,
             )
 
-    def _learned(self, found: FieldTraining, tokens: Tokens, classes: NDArray[Any]) -> None:
+    def _learned(self, found: Minimum, tokens: Tokens, classes: NDArray[Any]) -> None:
         warn_of_training(found)
         self.classes_ = classes
         self.training_ = found
@@ -180,6 +177,16 @@ class TokenLabeller(Labeller):
         self.n_iter_ = found.iterations
         self._vocabulary = tokens.vocabulary
         self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
+
+    def _take_names(self, classes: NDArray[Any], feature_names: Iterable[str] | None, width: int) -> None:
+        """Take labels, and names of the columns where features go by name."""
+        names = None if feature_names is None else list(feature_names)
+        if names is not None and len(set(names)) != width:
+            raise InvalidArgument(
+                f"feature_names= has {len(set(names))} different names for {width} features"
+            )
+        self.classes_, self.feature_names_ = classes, names
+        self._vocabulary = None if names is None else Vocabulary.of(names)
 
     def _tag_codes(self, labels: Any, tokens: Tokens, cut: bool) -> Ints:
         """Return label codes of tokens; -1 for none, -2 for one that training never showed."""
@@ -326,7 +333,7 @@ class Tagger(TokenLabeller, ConditionalField):
         return chain.best(seen)[0]
 
 
-def warn_of_training(found: FieldTraining) -> None:
+def warn_of_training(found: Minimum) -> None:
     """Warn where training did not converge."""
     if found.interrupted:
         message = f"training was interrupted after {found.iterations} steps; the best weights so far are kept"

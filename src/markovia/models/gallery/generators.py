@@ -22,6 +22,7 @@ from markovia.models.gallery.satisfiability import random_clauses, three_sat
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.models.temporal.unrolled import hidden_markov_model, markov_chain
+from markovia.runtime.checks import check_choice
 from markovia.runtime.seeds import generator
 
 __all__ = [
@@ -183,8 +184,7 @@ def random_k_tree_network(
     >>> bn.query("x39").info.exact, max(len(bn.parents(v)) for v in bn.variables)
     (True, 3)
     """
-    if kind not in ("bayesian", "markov"):
-        raise InvalidArgument(f"kind= is 'bayesian' or 'markov', not {kind!r}")
+    check_choice("kind", kind, ("bayesian", "markov"))
     rng = generator(seed)
     tree = random_k_tree(n, k, rng, keep=keep)
     place = {name: i for i, name in enumerate(tree.nodes)}

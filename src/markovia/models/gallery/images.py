@@ -20,6 +20,7 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, check_level, check_number
 
 __all__ = ["denoising_model", "image_labels", "segmentation_model"]
 
@@ -51,8 +52,7 @@ def denoising_model(image: ArrayLike, coupling: float = 0.7, noise: float = 0.1)
     pixels = np.asarray(image)
     if pixels.ndim != 2 or not pixels.size or not np.isin(pixels, (0, 1)).all():
         raise InvalidArgument("the image is a two-dimensional array of 0 and 1")
-    if isinstance(noise, bool) or not isinstance(noise, int | float | np.number) or not 0 < noise < 1:
-        raise InvalidArgument(f"noise= is a probability between 0 and 1, not {noise!r}")
+    check_level("noise", noise)
     rows, cols = pixels.shape
     signs = 2.0 * pixels - 1.0
     field = 0.5 * float(np.log((1 - noise) / noise)) * signs
@@ -102,15 +102,9 @@ def segmentation_model(
         pixels = pixels[:, :, None]
     if pixels.ndim != 3 or not pixels.size:
         raise InvalidArgument("the image has shape (rows, columns) or (rows, columns, channels)")
-    if neighbours not in (4, 8):
-        raise InvalidArgument(f"neighbours= is 4 or 8, not {neighbours!r}")
+    check_choice("neighbours", neighbours, (4, 8))
     for what, number in (("coupling", coupling), ("contrast", contrast)):
-        if (
-            isinstance(number, bool)
-            or not isinstance(number, int | float | np.number)
-            or not 0 <= number < np.inf
-        ):
-            raise InvalidArgument(f"{what}= is a number, zero or more, not {number!r}")
+        check_number(what, number)
     logs = _log_likelihoods(pixels, means, sigmas, log_likelihoods)
     rows, cols, n_labels = logs.shape
     states = Variable("x", n_labels).states

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.runtime.checks import NumberRange, Whole, check
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
@@ -49,10 +50,8 @@ def roll_call(
 
     if voters < 4 or votes < 2:
         raise InvalidArgument(f"a senate has at least 4 voters and 2 votes, not {voters} and {votes}")
-    if not 0.5 <= loyalty <= 1:
-        raise InvalidArgument(f"loyalty= is between 0.5 and 1, not {loyalty!r}")
-    if blocs < 2:
-        raise InvalidArgument(f"blocs= is 2 or more, not {blocs!r}")
+    check("loyalty", loyalty, NumberRange(0.5, 1.0))
+    check("blocs", blocs, Whole(2))
     rng = generator(seed)
     n_first = voters // 2
     n_second = voters - 1 - n_first

@@ -16,6 +16,7 @@ from markovia.factors.local_models.logical import AndGate
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.checks import check_choice
 from markovia.runtime.seeds import generator
 
 
@@ -54,8 +55,7 @@ def three_sat(
     >>> bn.query("s")[1]
     0.625
     """
-    if encoding not in ("single", "chain"):
-        raise InvalidArgument(f"encoding= is 'single' or 'chain', not {encoding!r}")
+    check_choice("encoding", encoding, ("single", "chain"))
     listed = [tuple(clause) for clause in clauses]
     for clause in listed:
         if not 1 <= len(clause) <= 3 or not all(isinstance(i, int | np.integer) and i for i in clause):

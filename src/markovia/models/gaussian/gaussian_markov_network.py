@@ -12,6 +12,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.graphs.separation.separation import separated
+from markovia.inference.engine import Engine
 from markovia.inference.gaussian.field_regressions import regressions
 from markovia.inference.problem import Piece
 from markovia.learning.gaussian.covariance_selection import covariance_selection
@@ -236,6 +237,10 @@ class GaussianMarkovNetwork(Model):
             ]
             self._undirected = UndirectedGraph(pairs, nodes=names)
         return self._undirected
+
+    def _log_z(self, engine: Engine | None = None) -> float:
+        """Return zero: the mass of a field is told relative to its integral."""
+        return 0.0
 
     def _moral(self) -> UndirectedGraph:
         return self._graph().copy()

@@ -1,4 +1,4 @@
-"""The verbs every discrete model shares: ask, sample, score, predict, convert.
+"""The verbs that every model shares, whatever the kinds of its pieces: ask, sample, score, predict, convert.
 
 A model is thin: named variables, the pieces of its factorised distribution, and methods that hand both to an
 engine. Nothing here computes; see `markovia.inference`.
@@ -11,9 +11,21 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 
 from markovia.errors import InvalidArgument, TooLarge
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor, product
-from markovia.inference.engine import Engine, asking, best_question, get_engine
+from markovia.factors.tables.variable import Variable
+from markovia.inference.engine import (
+    CLOSED,
+    TABLES,
+    Engine,
+    asking,
+    best_question,
+    engine_for,
+    get_engine,
+)
+from markovia.inference.gaussian.strong_elimination import log_integral
 from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
+from markovia.inference.result import Tables
 from markovia.models.graphical.arguments import Given, Impossible, Rows
 from markovia.models.graphical.model_core import ModelCore
 from markovia.runtime import ports
@@ -56,7 +68,8 @@ class GraphicalModel(ModelCore):
             Evidence: a mapping from name to a state (hard), a list or dict of likelihoods (soft),
             `Not(state, ...)`, or `Jeffrey(probabilities)` for a posterior that is to hold.
         engine
-            An engine's name or an engine with settings; "auto" picks one, and `info` says which.
+            An engine's name or an engine with settings; "auto" picks one by the kinds of the pieces that matter to the
+            question, and `info` says which.
         time_limit
             Seconds that "auto" (or an approximate engine) may take. An exact engine has no such setting.
         missing
@@ -83,24 +96,22 @@ class GraphicalModel(ModelCore):
         no    0.292072
         yes   0.707928
         """
-        if self.has_quantities:
-            return cast(
-                "Posterior",
-                self._continuous().query(self, self._names(targets), given, engine, time_limit, missing),
-            )
         names = self._names(targets)
-        problem = self._unfolded(given, engine)
-        fixed = [n for n in names if n in problem.findings and problem.findings[n].hard]
+        problem = self._unfolded(given, engine, names, missing)
+        fixed = self._observed(problem, names)
         asked = [n for n in names if n not in fixed]
-        chosen = get_engine(engine, time_limit)
+        question = "joint" if len(asked) > 1 else "marginals"
         start = now()
-        with asking(chosen, problem, "joint" if len(asked) > 1 else "marginals"):
-            answer = chosen.joint(problem, asked)
+        chosen = engine_for(engine, problem, time_limit, question)
+        with asking(chosen, problem, question):
+            answer: Any = chosen.joint(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
             info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
+        if not isinstance(answer, Tables):
+            return cast("Posterior", answer.posterior(names, info))
         table = answer.tables[0]
         if fixed:
-            table = product([table, *(problem.findings[n].factor() for n in fixed)])
+            table = product([table, *(f.factor() for f in fixed.values())])
         return Posterior(table if len(names) == 1 else table.transpose(names), info)
 
     @overload
@@ -175,32 +186,28 @@ class GraphicalModel(ModelCore):
         0  0.2921  0.7079
         1  1.0000  0.0000
         """
-        if self.has_quantities and (given is None or isinstance(given, Mapping)):
-            asked_for = None if targets is None else self._names(targets)
-            answers: Marginals = self._continuous().marginals(
-                self, asked_for, given, engine, time_limit, missing
-            )
-            return answers
+        names = None if targets is None else self._names(targets)
         rows = _rows(given)
         if rows is not None:
-            names = None if targets is None else self._names(targets)
             tables: RowMarginals = rows.marginals(
                 self, given, names, get_engine(engine, time_limit), progress, impossible
             )
             return tables
-        problem = self._unfolded(cast("Given", given), engine)
-        wanted = problem.asked if targets is None else self._names(targets)
-        fixed = [n for n in wanted if n in problem.findings and problem.findings[n].hard]
+        problem = self._unfolded(cast("Given", given), engine, names, missing)
+        wanted = problem.asked if names is None else names
+        fixed = self._observed(problem, wanted)
         asked = [n for n in wanted if n not in fixed]
-        chosen = get_engine(engine, time_limit)
         start = now()
+        chosen = engine_for(engine, problem, time_limit, "marginals")
         with asking(chosen, problem, "marginals"):
-            answer = chosen.marginals(problem, asked)
+            answer: Any = chosen.marginals(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
             info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
-        found = dict(zip(asked, answer.tables, strict=True))
-        found.update({n: problem.findings[n].factor() for n in fixed})
-        return Marginals((n, Posterior(found[n], info)) for n in wanted)
+        if not isinstance(answer, Tables):
+            return Marginals((n, answer.posterior([n], info)) for n in wanted)
+        by_name = dict(zip(asked, answer.tables, strict=True))
+        by_name.update({n: f.factor() for n, f in fixed.items()})
+        return Marginals((n, Posterior(by_name[n], info)) for n in wanted)
 
     @overload
     def map(
@@ -258,39 +265,41 @@ class GraphicalModel(ModelCore):
         >>> mk.examples.sprinkler().map(given={"wet": "yes"}).to_dict()
         {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
         """
-        if self.has_quantities:
-            named = None if targets is None else self._names(targets)
-            return cast("Explanation", self._continuous().best(self, named, given, m, engine, time_limit))
-        problem = self._unfolded(given, engine)
-        names = problem.asked if targets is None else self._names(targets)
+        asked = None if targets is None else self._names(targets)
+        problem = self._unfolded(given, engine, asked)
+        names = problem.asked if asked is None else asked
         if m is not None and (not isinstance(m, int | np.integer) or m < 1):
             raise InvalidArgument(f"m= is the number of explanations, at least 1, not {m!r}")
-        chosen = get_engine(engine, time_limit)
-        start = now()
-        fixed = {
-            n: f.code for n in names if (f := problem.findings.get(n)) is not None and f.code is not None
-        }
+        many = 1 if m is None else int(m)
+        fixed = {n: f.code for n, f in self._observed(problem, names).items()}
         wanted = [n for n in names if n not in fixed]
         if targets is None and problem.hidden_certain:
             wanted += problem.hidden  # certain given the others: nothing to sum out
-        with asking(chosen, problem, best_question(wanted, problem.free, 1 if m is None else m)):
-            found = chosen.best(problem, wanted, 1 if m is None else m)
-            self._check_found(found, problem, chosen)
-            log_mass, log_z = self._masses(chosen, problem, found.record)
-        top = found.record.bound
-        info = self._info(chosen, problem, log_mass, now() - start, found.record, log_z=log_z)
+        start = now()
+        question = best_question(wanted, problem.free, many)
+        chosen = engine_for(engine, problem, time_limit, question)
+        with asking(chosen, problem, question):
+            ranked = chosen.best(problem, wanted, many)
+            self._check_found(ranked, problem, chosen)
+            log_mass, log_z = self._masses(chosen, problem, ranked.record)
+        info = self._info(chosen, problem, log_mass, now() - start, ranked.record, log_z=log_z)
         shift = 0.0 if np.isnan(log_z) else log_z
+        top = -np.inf if ranked.record.bound is None else ranked.record.bound
+        most = (
+            0.0 if problem.kinds <= TABLES else np.inf
+        )  # a probability is at most one, a density any number
+        field = log_integral(problem)
         answers = [
             Explanation(
-                {n: self._variables[n].states[fixed[n] if n in fixed else a.codes[n]] for n in names},
+                {n: _named(self._variables[n], (fixed if n in fixed else a.codes)[n]) for n in names},
                 log_prob=a.log_weight - shift,
-                log_posterior=min(0.0, a.log_weight - log_mass) if not np.isnan(log_mass) else np.nan,
-                bound=(a.log_weight if top is None else max(top, a.log_weight)) - shift,
+                log_posterior=min(most, a.log_weight - log_mass) if not np.isnan(log_mass) else np.nan,
+                bound=max(top, a.log_weight) - shift,
                 info=info,
-                log_weight=a.log_weight,
+                log_weight=a.log_weight + field,
                 normalised=not np.isnan(log_z),
             )
-            for a in found
+            for a in ranked
         ]
         return answers[0] if m is None else answers
 
@@ -338,15 +347,13 @@ class GraphicalModel(ModelCore):
         >>> mk.examples.sprinkler().log_evidence(given=[{"wet": "yes"}, {"rain": "yes", "wet": None}]).round(4).tolist()
         [-0.4353, -0.6931]
         """
-        if self.has_quantities and (given is None or isinstance(given, Mapping)):
-            return float(self._continuous().log_evidence(self, given, engine, time_limit))
         rows = _rows(given)
         if rows is not None:
             logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
             return logs
-        chosen = get_engine(engine, time_limit)
-        problem = self._unfolded(cast("Given", given), engine)
-        mass = self._mass(chosen, problem)
+        problem = self._unfolded(cast("Given", given), engine, ())
+        chosen = engine_for(engine, problem, time_limit, "log_mass")
+        mass = float(self._mass(chosen, problem))
         return mass if self.normalised else mass - self._log_z(chosen)
 
     @overload
@@ -402,17 +409,16 @@ class GraphicalModel(ModelCore):
         >>> round(float(np.exp(mn.log_partition())), 6)
         8.0
         """
-        if self.has_quantities:
-            return cast(
-                "float | LogBounds",
-                self._continuous().log_partition(self, given, engine, bounds, time_limit),
-            )
-        problem = self._unfolded(given, engine)
-        if bounds:
-            from markovia.inference.variational.log_z_bounds import log_partition_bounds
+        from markovia.inference.variational.log_z_bounds import exact_bounds, log_partition_bounds
 
+        problem = self._unfolded(given, engine, ())
+        if bounds and problem.kinds <= TABLES:
             return log_partition_bounds(problem, time_limit=time_limit)
-        return self._mass(get_engine(engine, time_limit), problem)
+        start = now()
+        chosen = engine_for(engine, problem, time_limit, "log_mass")
+        mass = self._mass(chosen, problem)
+        total = float(mass) + log_integral(problem)
+        return exact_bounds(total, chosen, mass.record, now() - start) if bounds else total
 
     def joint(self, *, max_entries: int = 2**24) -> Factor:
         """Return the whole joint distribution as one normalised factor, for small models.
@@ -475,19 +481,21 @@ class GraphicalModel(ModelCore):
                 f"{n:,} rows of {len(self):,} variables are over the limit of {MAX_CELLS:,} cells; "
                 "draw fewer rows at a time"
             )
-        if self.has_quantities:
-            return cast("pd.DataFrame", self._continuous().sample(self, int(n), given, seed, engine, inputs))
-        if inputs is not None:
-            raise InvalidArgument("inputs= is for models with quantities; here every variable has states")
-        rng = generator(seed)
-        problem = self._unfolded(given, engine)
-        codes = self._draw(problem, n, rng, get_engine(engine))
-        for name, finding in problem.findings.items():
-            if finding.code is not None:
-                codes[name] = np.full(n, finding.code, dtype=np.int64)
-        from markovia.data.tables.frames import decode
+        from markovia.models.graphical import drawn_rows
 
-        return decode(codes, self._variables.values(), int(n))
+        rng = generator(seed)
+        if hasattr(given, "program"):
+            return cast("pd.DataFrame", drawn_rows.predictions(self, given, inputs, int(n), rng))
+        if inputs is not None and not any(piece.kind == "distribution" for piece in self.pieces()):
+            raise InvalidArgument(
+                "inputs= is for models with functions of parents; this one takes no constants"
+            )
+        problem = self._unfolded({**(given or {}), **inputs} if inputs else given, engine)
+        if problem.kinds <= CLOSED or problem.findings:
+            drawn = self._draw(problem, n, rng, engine_for(engine, problem, question="sample"))
+        else:  # nothing that the draws have to agree with: parents first
+            drawn = drawn_rows.simulated(problem, {}, n, rng)
+        return cast("pd.DataFrame", drawn_rows.as_rows(problem, drawn, self._variables, int(n)))
 
     # -- other kinds of model ------------------------------------------------------------------------------------
 
@@ -521,3 +529,10 @@ def _rows(given: Any) -> Any:
     from markovia.models.graphical.data_rows import rows
 
     return rows if rows.are_rows(given) else None
+
+
+def _named(variable: Variable, value: Any) -> Any:
+    """Return a state for a code, a number as it is."""
+    if not isinstance(variable, Quantity):
+        return variable.states[int(value)]
+    return variable.labels[int(value)] if variable.labels and np.ndim(value) == 0 else value

@@ -39,6 +39,7 @@ from markovia.models.graphical.one_line import parse_one_line
 from markovia.models.graphical.score_verbs import ScoreVerbs
 from markovia.models.graphical.steps_graph import steps_graph
 from markovia.runtime import ports
+from markovia.runtime.checks import Kind, check
 from markovia.runtime.keyword_advice import guided
 
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
@@ -92,8 +93,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         self.name = name
         self.properties: dict[str, str] = {}
         self.node_properties: dict[str, dict[str, str]] = {}
-        if states is not None and not isinstance(states, Mapping):
-            raise InvalidArgument(f"states= is a mapping from name to states, not {states!r}")
+        check("states", states, Kind((Mapping,), "a mapping from name to states", none=True))
         if structure is not None:
             self._build(structure, states or {})
         elif states is not None:

@@ -19,6 +19,7 @@ from markovia.models.graphical.arguments import list_of_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.runtime.array_types import Ints
+from markovia.runtime.checks import Whole, check
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import generator
@@ -33,7 +34,7 @@ LEAST = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration(InNotebooks):
+class EngineCalibration(InNotebooks):
     """Ranks of true values among posterior draws.
 
     Attributes
@@ -102,7 +103,7 @@ def calibrate(
     engine: str | Engine = "auto",
     seed: Any = 0,
     progress: bool | None = None,
-) -> Calibration:
+) -> EngineCalibration:
     """Check an engine on a model by simulated data.
 
     Parameters
@@ -124,7 +125,7 @@ def calibrate(
 
     Returns
     -------
-    Calibration
+    EngineCalibration
         Ranks, with `p_values()`, `calibrated` and `plot()`.
 
     Examples
@@ -139,8 +140,7 @@ def calibrate(
     """
     if not model.has_quantities:
         raise InvalidArgument("calibrate() is for models with quantities; tables are answered exactly")
-    if simulations < LEAST:
-        raise InvalidArgument(f"simulations= is at least {LEAST}, not {simulations}")
+    check("simulations", simulations, Whole(LEAST))
     data_nodes = list_of_names(observed, "observed")
     for name in data_nodes:
         model.variable(name)
@@ -165,7 +165,7 @@ def calibrate(
                     label = name if len(truth) == 1 else f"{name}[{k}]"
                     columns.setdefault(label, []).append(int(rank))
             advance(1)
-    return Calibration({n: np.array(r, dtype=np.int64) for n, r in columns.items()}, draws, chosen)
+    return EngineCalibration({n: np.array(r, dtype=np.int64) for n, r in columns.items()}, draws, chosen)
 
 
 def _numbers(model: BayesianNetwork, observed: list[str]) -> list[str]:

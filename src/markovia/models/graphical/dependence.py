@@ -4,7 +4,7 @@ Information, correlation and kernel dependence are read off exact joint posterio
 estimates from data; for data see `markovia.learning`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from markovia.inference.engine import Engine
 from markovia.inference.gaussian import mixture_questions
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
 from markovia.inference.local_search.icm import ConditionalModes, Selection, iterated_conditional_modes
+from markovia.inference.posterior import Posterior
 from markovia.learning.association.kernel_measures_of_tables import hsic_of_table
 from markovia.models.graphical.arguments import Given, list_of_names
 from markovia.models.graphical.base import GraphicalModel
@@ -49,20 +50,19 @@ class DependenceVerbs(GraphicalModel):
         0.0
         """
         groups = [list_of_names(n, what) for n, what in ((x, "x"), (y, "y"), (given, "given="))]
-        if self.has_quantities:
-            joint: Any = self.query([n for group in groups for n in group], engine=engine)
-            return mixture_questions.mutual_information(joint, *groups) / (
-                1.0 if base is None else float(np.log(base))
-            )
-        table = self.query([n for group in groups for n in group], engine=engine).factor()
-        return table.mutual_information(*groups, base=base)
+        joint: Any = self.query([n for group in groups for n in group], engine=engine)
+        if isinstance(joint, Posterior):
+            return joint.factor().mutual_information(*groups, base=base)
+        return mixture_questions.mutual_information(joint, *groups) / (
+            1.0 if base is None else float(np.log(base))
+        )
 
     @guided
     def correlation(self, x: str, y: str, given: Given = None, engine: str | Engine = "auto") -> float:
         """Return the Pearson correlation of two variables with numeric states, given evidence."""
-        if self.has_quantities:
-            return _correlation(self._covariance([x, y], given, engine), x, y)
         table = self.query([x, y], given=given, engine=engine)
+        if not isinstance(table, Posterior):
+            return _correlation(_covariance(table, [x, y]), x, y)
         a, b = table.marginal(x), table.marginal(y)
         scale = (a.var() * b.var()) ** 0.5
         if scale == 0.0:
@@ -86,10 +86,9 @@ class DependenceVerbs(GraphicalModel):
         0.0
         """
         others = list_of_names(given, "given=")
-        if self.has_quantities:
-            covariance = self._covariance([x, y, *others], None, engine)
-            return _correlation(_left(covariance), x, y)
         table = self.query([x, y, *others], engine=engine)
+        if not isinstance(table, Posterior):
+            return _correlation(_left(_covariance(table, [x, y, *others])), x, y)
         numbers = [np.array([_number(v.name, s) for s in v.states]) for v in table.variables]
         grid = np.stack([m.ravel() for m in np.meshgrid(*numbers, indexing="ij")])
         covariance = np.cov(grid, aweights=table.values.ravel(), ddof=0)
@@ -100,13 +99,6 @@ class DependenceVerbs(GraphicalModel):
                 f"nothing of {x!r} or {y!r} is left once {others} are known; no correlation"
             )
         return float(left[0, 1]) / scale
-
-    def _covariance(self, names: Sequence[str], given: Given, engine: str | Engine) -> Array:
-        """Return the covariance matrix of numbers under evidence."""
-        joint: Any = self.query(list(names), given=given, engine=engine)
-        if not isinstance(joint, GaussianPosterior) or joint.mixture.states:
-            raise InvalidArgument(f"a correlation here is between numbers, and not all of {list(names)} are")
-        return joint.covariance(list(names))
 
     @guided
     def hsic(self, x: str, y: str, given: Given = None, engine: str | Engine = "auto") -> float:
@@ -152,6 +144,13 @@ class DependenceVerbs(GraphicalModel):
                 n: self._variables[n].states[rng.integers(len(self._variables[n]))] for n in problem.free
             }
         return iterated_conditional_modes(problem, start, selection, seed)
+
+
+def _covariance(joint: Any, names: list[str]) -> Array:
+    """Return the covariance matrix of numbers from their joint posterior."""
+    if not isinstance(joint, GaussianPosterior) or joint.mixture.states:
+        raise InvalidArgument(f"a correlation here is between numbers, and not all of {names} are")
+    return joint.covariance(names)
 
 
 def _left(covariance: Array) -> Array:

@@ -17,6 +17,7 @@ from markovia.graphs.separation.independencies import (
 )
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.directed_model import DirectedModel
+from markovia.runtime.checks import check_choice
 from markovia.runtime.shown import InNotebooks
 
 
@@ -68,8 +69,7 @@ def independencies_of_kind(graph: Any, kind: str) -> list[Independence]:
         "pairwise": pairwise_independencies,
         "all": all_independencies,
     }
-    if kind not in functions:
-        raise InvalidArgument(f"kind= is one of {', '.join(functions)}, not {kind!r}")
+    check_choice("kind", kind, functions)
     return functions[kind](graph)
 
 

@@ -24,6 +24,7 @@ from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.directed import DAG
 from markovia.models.graphical.differences import with_names, with_states
 from markovia.models.graphical.directed_model import DirectedModel
+from markovia.runtime.checks import check_choice
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import generator
 
@@ -204,8 +205,7 @@ class EditingVerbs(DirectedModel):
 
     def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:
         """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
-        if tables not in ("uniform", "random"):
-            raise InvalidArgument(f"tables= is 'uniform' or 'random', not {tables!r}")
+        check_choice("tables", tables, ("uniform", "random"))
         rng = generator(seed)
         for name, variable in self._variables.items():
             if only_missing and self._tables[name] is not None:

@@ -15,6 +15,7 @@ from markovia.factors.tables.variable import Variable
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
@@ -147,8 +148,7 @@ class FieldFitVerbs(GraphicalModel):
 
 def open_rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str) -> tuple[RowSource, int]:
     """Open data; return the rows to use and the number of cells that were missing."""
-    if missing not in ("error", "drop"):
-        raise InvalidArgument(f"missing= is 'error' or 'drop', not {missing!r}")
+    check_choice("missing", missing, ("error", "drop"))
     source = read_data(data, variables, variables=variables, weights=weights)
     for name, variable in variables.items():
         if name not in source.variables:

@@ -30,6 +30,7 @@ from markovia.learning.tables.row_counts import (
 from markovia.learning.tables.table_learner import NodeFamily, TableLearner, tied_names
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.models.graphical.posterior_network import NetworkPosterior
+from markovia.runtime.checks import Kind, NumberRange, check
 from markovia.runtime.clock import now
 
 
@@ -172,8 +173,7 @@ def partial_fit(
 ) -> FittedModel:
     """Learn from more rows; see `BayesianNetwork.partial_fit`."""
     start = now()
-    if not isinstance(forget, int | float | np.number) or not 0.0 <= float(forget) <= 1.0:
-        raise InvalidArgument(f"forget= is a number from 0 to 1, not {forget!r}")
+    check("forget", forget, NumberRange(0.0, 1.0, said="a number from 0 to 1"))
     source = read_rows(network, data, weights, states, hint=False)
     gaps = sum(source.missing().values())
     if gaps:
@@ -233,8 +233,7 @@ def read_rows(
             "mk.learn_structure(data).fit()"
         )
     assumed = network.unstated()
-    if states is not None and not isinstance(states, Mapping):
-        raise InvalidArgument(f"states= is a mapping from names to states, not {states!r}")
+    check("states", states, Kind((Mapping,), "a mapping from names to states", none=True))
     for name in states or {}:
         if name not in assumed:
             network.variable(name)

@@ -1,7 +1,7 @@
 """What stands behind the verbs: variables and pieces, the problem that goes to an engine, and what its answer means."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -9,19 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import ImpossibleEvidence, InvalidArgument, Unanswered, UnknownVariable
-from markovia.factors.tables.evidence import read_evidence
+from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.bipartite import BipartiteGraph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.undirected import UndirectedGraph
-from markovia.inference.engine import Engine, asking, get_engine
+from markovia.inference.engine import TABLES, Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible
-from markovia.inference.problem import Piece, Problem
+from markovia.inference.problem import Piece, Pieces, Problem
 from markovia.inference.questions.jeffrey import settled
-from markovia.inference.result import NOTHING_TO_SAY, Info, Ranked, Record, provenance, warn_unconverged
+from markovia.inference.result import (
+    NOTHING_TO_SAY,
+    Info,
+    LogMass,
+    Ranked,
+    Record,
+    provenance,
+    warn_unconverged,
+)
 from markovia.models.graphical.arguments import Given, list_of_names
+from markovia.models.graphical.given_values import read_given, refuse_observed
+from markovia.runtime.checks import Choice, check
 from markovia.runtime.keyword_advice import missing_attribute
 
 
@@ -139,31 +149,61 @@ class ModelCore(ABC):
             raise InvalidArgument("name at least one variable to ask for")
         return names
 
-    def _continuous(self) -> Any:
-        """Return the verbs for models with quantities."""
-        from markovia.models.graphical import continuous_verbs
-
-        return continuous_verbs
-
-    def _problem(self, given: Given, engine: str | Engine = "auto") -> Problem:
+    def _problem(
+        self,
+        given: Given,
+        engine: str | Engine = "auto",
+        targets: Iterable[str] | None = None,
+        missing: str = "refuse",
+    ) -> Problem:
+        """Return the model and its evidence, without barren pieces of other kinds than those that tell of the targets."""
+        check("missing", missing, Choice(("refuse", "impute")))
+        impute = missing == "impute"
         memory = self.__dict__.setdefault("_memory", {})
-        findings = read_evidence(self._variables, given)
-        return settled(Problem(self._variables, self.pieces(), findings, memory), engine)
+        pieces = self._held_pieces(memory)
+        findings, inputs = read_given(
+            self._variables, pieces, given, impute, memory.setdefault("states found", {})
+        )
+        problem = Problem(self._variables, pieces, findings, memory, inputs=inputs, impute=impute)
+        return settled(problem if targets is None else problem.about(targets), engine)
 
-    def _unfolded(self, given: Given, engine: str | Engine) -> Problem:
+    def _held_pieces(self, memory: dict[Any, Any]) -> Pieces:
+        """Return the pieces, the same object as before unless one of them has changed."""
+        pieces, held = self.pieces(), memory.get(Pieces)
+        if held is None or not held.same(pieces):
+            held = memory[Pieces] = Pieces(pieces)
+        found: Pieces = held
+        return found
+
+    def _unfolded(
+        self,
+        given: Given,
+        engine: str | Engine,
+        targets: Iterable[str] | None = None,
+        missing: str = "refuse",
+    ) -> Problem:
         """Return the problem with chains in place of conditionals whose tables are too wide for the engine."""
-        return unfolded(self._problem(given, engine), get_engine(engine).name)
+        return unfolded(self._problem(given, engine, targets, missing), get_engine(engine).name)
+
+    @staticmethod
+    def _observed(problem: Problem, names: Sequence[str]) -> dict[str, Finding]:
+        """Return the findings that fix some of the names to a state; about a number that is known there is no question."""
+        if problem.kinds <= TABLES:
+            findings = problem.findings
+            return {n: f for n in names if (f := findings.get(n)) is not None and f.code is not None}
+        refuse_observed(problem, names)
+        return {}
 
     def _check_possible(
         self, log_mass: float, problem: Problem, engine: Engine, record: Record = NOTHING_TO_SAY
     ) -> None:
-        if log_mass == -np.inf:
+        if log_mass == -np.inf and (engine.exact or problem.kinds <= TABLES):
             exact = engine.exact and not record.tried
             raise impossible(problem, engine.log_mass if exact else judged_log_mass)
 
     def _check_found(self, found: Ranked, problem: Problem, engine: Engine) -> None:
         """Refuse an answer without any assignment of positive weight: the evidence is impossible, or nobody knows."""
-        if found and found[0].log_weight > -np.inf:
+        if (found and found[0].log_weight > -np.inf) or not problem.kinds <= TABLES:
             return
         exact = engine.exact and not found.record.tried
         if exact or judged_log_mass(problem) == -np.inf:
@@ -208,12 +248,12 @@ class ModelCore(ABC):
             given=problem.given,
         )
 
-    def _mass(self, engine: Engine, problem: Problem) -> float:
+    def _mass(self, engine: Engine, problem: Problem) -> LogMass:
         with asking(engine, problem, "log_mass"):
             found = engine.log_mass(problem)
         if not found.record.converged:
             warn_unconverged(replace(found.record, engine=found.record.engine or engine.name))
-        return float(found)
+        return found
 
     def _log_z(self, engine: Engine | None = None) -> float:
         """Return log Z, which probabilities are divided by; a model of total weight zero has none."""
@@ -224,8 +264,10 @@ class ModelCore(ABC):
 
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
-    ) -> dict[str, NDArray[np.int64]]:
+    ) -> dict[str, NDArray[Any]]:
         with asking(engine, problem, "sample"):
-            if engine.exact and engine.name != "auto":  # the others look for themselves
+            if (
+                engine.exact and engine.name != "auto" and problem.kinds <= TABLES
+            ):  # the others look for themselves
                 self._check_possible(engine.log_mass(problem), problem, engine)
             return engine.sample(problem, n, rng)

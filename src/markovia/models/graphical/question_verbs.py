@@ -14,22 +14,22 @@ from markovia.errors import (
     InvalidArgument,
     InvalidEvidence,
     MarkoviaError,
-    Unanswered,
     UnknownVariable,
     UnsupportedModel,
 )
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Jeffrey
 from markovia.factors.tables.table_forms import argument_names
-from markovia.factors.tables.variable import State
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior, drawn_expectation
+from markovia.factors.tables.variable import State, Variable
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior, drawn_expectation
 from markovia.inference.densities.program.state_draws import PlatedPosterior
-from markovia.inference.engine import CLOSED, Engine, asking, engine_for, get_engine, without_cure
+from markovia.inference.engine import CLOSED, TABLES, Engine, asking, engine_for, get_engine
 from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.gaussian import mixture_questions
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior
 from markovia.inference.gaussian.mean_sensitivity import MeanSensitivity, mean_sensitivity
 from markovia.inference.impossible_evidence import impossible
+from markovia.inference.problem import Problem
 from markovia.inference.questions.agreement import Agreement, second_opinion
 from markovia.inference.questions.evidence_conflict import Conflict, data_conflict
 from markovia.inference.questions.information_gain import Information, information_gains
@@ -94,53 +94,31 @@ class QuestionVerbs(GraphicalModel):
         smoke  0.0342769   7.2%
         """
         names = self._names(target)
-        problem = (
-            self._continuous().problem_of(self, given)
-            if self.has_quantities
-            else self._problem(given, engine)
-        )
+        unit = _unit(base)
+        if costs is not None and not isinstance(costs, Mapping):
+            raise InvalidArgument(f"costs= is a mapping such as {{'xray': 20.0}}, not {costs!r}")
+        chosen_ones = costs if candidates is None else list_of_names(candidates, "candidates")
+        listed = self._names(chosen_ones) if chosen_ones else []
+        problem = self._problem(given, engine, None if chosen_ones is None else [*names, *listed])
         for name in names:
             if name in problem.findings and problem.findings[name].hard:
                 raise InvalidArgument(
                     f"{name!r} is observed already, so nothing more can be learned about it"
                 )
-        unit = _unit(base)
-        if costs is not None and not isinstance(costs, Mapping):
-            raise InvalidArgument(f"costs= is a mapping such as {{'xray': 20.0}}, not {costs!r}")
-        if candidates is None:
-            listed = [n for n in problem.free if n not in names] if costs is None else list(costs)
-        else:
-            listed = list_of_names(candidates, "candidates")
-        listed = self._names(listed) if listed else []
+        if chosen_ones is None:
+            listed = [n for n in problem.free if n not in names]
         for name in listed:
             if name in names:
                 raise InvalidArgument(f"{name!r} is the target; it cannot be a candidate too")
         prices = None if costs is None else _costs(costs, listed)
         start = now()
-        if self.has_quantities:
-            if not problem.kinds <= CLOSED:
-                raise UnsupportedModel(
-                    "information is known in closed form for tables and linear Gaussians; of densities, compare "
-                    "query(...).sd() with and without the finding"
-                )
-            judge = engine_for(engine, problem)
-            with asking(judge, problem, "joint"):
-                if judge.name != "gaussian":  # draws do not know the entropy
-                    raise without_cure(Unanswered(f"engine {judge.name!r} does not give information"))
-            alone = self.query(names, given=given, engine=judge)
-            told = {}
-            for n in listed:
-                seen = n in problem.findings and problem.findings[n].hard
-                both = None if seen else self.query([*names, n], given=given, engine=judge)
-                told[n] = (
-                    0.0 if both is None else mixture_questions.mutual_information(both, names, [n], []) / unit
-                )
-            word = "nats" if base is None else "bits" if base == 2 else f"units of log({base:g})"
-            info = replace(alone.info, seconds=now() - start)
-            return Information(told, names, mixture_questions.entropy(alone) / unit, word, info, prices)
-        chosen = get_engine(engine)
-        with asking(chosen, problem, "marginals"):
-            gains = information_gains(problem, names, listed, chosen)
+        chosen = engine_for(engine, problem)
+        if problem.kinds <= TABLES:
+            with asking(chosen, problem, "marginals"):
+                gains = information_gains(problem, names, listed, chosen)
+        else:
+            with asking(chosen, problem, "joint"):
+                gains = mixture_questions.mixture_gains(problem, names, listed, chosen)
         self._check_possible(gains.log_mass, problem, chosen, gains.record)
         info = self._info(chosen, problem, gains.log_mass, now() - start, gains.record)
         values = {n: v / unit for n, v in gains.values.items()}
@@ -192,11 +170,18 @@ class QuestionVerbs(GraphicalModel):
         P(xray=yes | either=no)   0.05    -4.14388
         P(xray=no | either=no)    0.95     4.14388
         """
-        if self.has_quantities:
-            return self._mean_sensitivity(query, given)
+        if isinstance(query, str) and query in self:
+            about = self._problem(given, targets=[query])
+            if not about.kinds <= TABLES:
+                return _mean_sensitivity(about, query)
         asked = self._conjunction(query)
         _refuse_jeffrey(given, "sensitivity is about numbers of the model, which Jeffrey(...) overrides")
-        problem = self._problem(given)
+        problem = self._problem(given, targets=asked)
+        if not problem.kinds <= TABLES:
+            raise UnsupportedModel(
+                "among pieces with numbers sensitivity is of a number's posterior mean; name one, or leave out evidence on "
+                "numbers"
+            )
         start = now()
 
         def info(log_mass: float, width: int) -> Info:
@@ -255,16 +240,8 @@ class QuestionVerbs(GraphicalModel):
         smoke=no      0.5  1.70475
         """
         _refuse_jeffrey(given, "Jeffrey(...) has no probability, so it cannot be in conflict")
-        if self.has_quantities:
-            numbers = self._continuous().problem_of(self, given)
-            judge = engine_for(engine, numbers, question="log_mass")
-            with asking(judge, numbers, "log_mass"):
-                alone = {
-                    n: float(judge.log_mass(numbers.with_findings({n: f})))
-                    for n, f in numbers.findings.items()
-                }
-                return Conflict(numbers, judge, alone, float(judge.log_mass(numbers)), 0.0)
-        problem, chosen = self._problem(given, engine), get_engine(engine)
+        problem = self._problem(given, engine, ())
+        chosen = engine_for(engine, problem, question="log_mass")
         with asking(chosen, problem, "log_mass"):
             return data_conflict(problem, chosen, normalised=self.normalised)
 
@@ -377,27 +354,6 @@ class QuestionVerbs(GraphicalModel):
             raise InvalidArgument(f"a comparison needs at least two engines, not {len(chosen)}")
         return Agreement([self.query(targets, given=given, engine=e) for e in chosen], tolerance)
 
-    def _mean_sensitivity(self, query: Any, given: Given) -> "MeanSensitivity":
-        if not isinstance(query, str) or query not in self:
-            raise InvalidArgument(
-                f"in a model with numbers, sensitivity is of a number's posterior mean; name one, not {query!r}"
-            )
-        start = now()
-        problem = self._continuous().problem_of(self, given)
-        if not problem.kinds <= CLOSED:
-            raise UnsupportedModel(
-                "sensitivity is known in closed form for tables and linear Gaussians; in a model with functions of parents, "
-                "make the number a constant and query(...) again with another value of it in given="
-            )
-        if not isinstance(problem.variables[query], Quantity):
-            raise UnsupportedModel(
-                f"{query!r} has states, and in a model with numbers sensitivity is of a number's posterior mean; name one"
-            )
-        info = Info(engine="gaussian", exact=True, given=problem.given)
-        found = mean_sensitivity(problem, query, info)
-        found.info = replace(info, seconds=now() - start)
-        return found
-
     def _conjunction(self, query: object) -> dict[str, State]:
         """Read `"x=a, y=b"`, `("x", "a")` or a mapping as states by name."""
         if isinstance(query, str):
@@ -412,13 +368,21 @@ class QuestionVerbs(GraphicalModel):
             )
         asked: dict[str, State] = {}
         for name, state in pairs:
-            variable = self.variable(name)
+            variable = self._with_states(name)
             if name in asked:
                 raise InvalidArgument(f"{name!r} is asked for twice")
             asked[name] = variable.states[variable.index(state)]
         if not asked:
             raise InvalidArgument("name at least one variable and its state, such as 'x=a'")
         return asked
+
+    def _with_states(self, name: str) -> Variable:
+        variable = self.variable(name)
+        if isinstance(variable, Quantity):
+            raise InvalidArgument(
+                f"sensitivity is of a probability of states, or of a number's posterior mean; name one, such as {name!r}"
+            )
+        return variable
 
     def _split(self, text: str) -> list[str]:
         """Split at commas; a text that is one equation as it stands (a comma in a name or state) stays whole."""
@@ -438,8 +402,25 @@ class QuestionVerbs(GraphicalModel):
         for i in cuts:
             if text[:i].strip() in self._variables:
                 name = text[:i].strip()
-                return name, self._variables[name].parse(text[i + 1 :].strip())
+                return name, self._with_states(name).parse(text[i + 1 :].strip())
         raise UnknownVariable(left.strip(), self._variables)
+
+
+def _mean_sensitivity(problem: Problem, query: str) -> MeanSensitivity:
+    start = now()
+    if not problem.kinds <= CLOSED:
+        raise UnsupportedModel(
+            "sensitivity is known in closed form for tables and linear Gaussians; in a model with functions of parents, "
+            "make the number a constant and query(...) again with another value of it in given="
+        )
+    if not isinstance(problem.variables[query], Quantity):
+        raise UnsupportedModel(
+            f"{query!r} has states, and among pieces with numbers sensitivity is of a number's posterior mean; name one"
+        )
+    info = Info(engine="gaussian", exact=True, given=problem.given)
+    found = mean_sensitivity(problem, query, info)
+    found.info = replace(info, seconds=now() - start)
+    return found
 
 
 def _arguments(function: Callable[..., float]) -> tuple[str, ...]:

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.engine import get_engine
+from markovia.inference.engine import TABLES, get_engine
 from markovia.models.graphical.data_rows import number_rows, rows
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
 
@@ -91,13 +92,12 @@ class ScoreVerbs(DirectedModel):
         from markovia.learning.tables.row_counts import family_counts, family_log_likelihood
         from markovia.models.graphical.fitting import families_of, read_rows
 
-        if by not in (None, "family", "row"):
-            raise InvalidArgument(f"by= is None, 'family' or 'row', not {by!r}")
-        if self.has_quantities:
-            return number_rows.log_likelihood(self, data, by, weights)
-        self.pieces()
-        hidden = self._latent(latent, data)
-        source = read_rows(self, data, weights, None, hidden)
+        check_choice("by", by, ("family", "row"), none=True)
+        model = rows.about(self, data)
+        if not rows.kinds_of(model) <= TABLES:
+            return number_rows.log_likelihood(model, data, by, weights)
+        hidden = model._latent(latent, data)
+        source = read_rows(model, data, weights, None, hidden)
         gaps = sum(source.missing().values())
         if by == "family" and (gaps or hidden):
             what = f"{gaps:,} cells are missing" if gaps else f"{next(iter(hidden))!r} is not observed"
@@ -105,14 +105,14 @@ class ScoreVerbs(DirectedModel):
                 f"{what}, so the log likelihood is no sum over nodes; ask for the total or by='row'"
             )
         if by == "row":
-            known = {n: v for n, v in self._variables.items() if n not in hidden}
+            known = {n: v for n, v in model._variables.items() if n not in hidden}
             in_order = (
                 source if isinstance(source, CodedTable) else ordered_rows(data, known, others="ignore")
             )
-            return rows.log_prob(self, in_order, get_engine("auto"), None)
+            return rows.log_prob(model, in_order, get_engine("auto"), None)
         if gaps or hidden:
-            return self._summed_log_likelihood(source.in_memory())
-        families = families_of(self, source.variables, ())
+            return model._summed_log_likelihood(source.in_memory())
+        families = families_of(model, source.variables, ())
         counts = family_counts(source, families)
         scores = {
             f.variable.name: family_log_likelihood(n, f.before)
@@ -139,16 +139,17 @@ class ScoreVerbs(DirectedModel):
         """
         from markovia.models.graphical.fitting import read_rows
 
-        if self.has_quantities:
-            logs, given = number_rows.weighted_logs(self, data, weights)
+        model = rows.about(self, data)
+        if not rows.kinds_of(model) <= TABLES:
+            logs, given = number_rows.weighted_logs(model, data, weights)
             if not given.sum() > 0:
                 raise InvalidArgument("there are no rows to score")
             return float(given[given > 0] @ logs[given > 0] / given.sum())
-        hidden = self._latent(latent, data)
-        source = read_rows(self, data, weights, None, hidden)
+        hidden = model._latent(latent, data)
+        source = read_rows(model, data, weights, None, hidden)
         if not source.total > 0:
             raise InvalidArgument("there are no rows to score")
-        return float(self.log_likelihood(source, latent=hidden)) / source.total
+        return float(model.log_likelihood(source, latent=hidden)) / source.total
 
     @guided
     def impute(self, frame: Any, method: str = "map", *, seed: Seed = None) -> "pd.DataFrame":

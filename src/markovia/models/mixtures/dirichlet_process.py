@@ -1,6 +1,5 @@
 """Mixtures whose number of components is not said before: Dirichlet and Pitman-Yor process mixtures."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from os import PathLike
@@ -9,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import ClusterMixin
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
 from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs
 from markovia.inference.collapsed.concentrations import Concentration
 from markovia.inference.collapsed.partition_posterior import PartitionPosterior, by_size
-from markovia.inference.collapsed.sampler_runs import SamplerRun, digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import SamplerRun, run_sampler
 from markovia.learning.components.conjugate import PRIORS, ConjugateFamily, conjugate_family
 from markovia.learning.components.families import clusters
 from markovia.learning.latent.base_measures import ConjugateMeasure, DistributionMeasure, densities
@@ -30,6 +29,7 @@ from markovia.models.classifiers.feature_rows import (
     numbers,
 )
 from markovia.models.mixtures.base import MixtureModel
+from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import DAMPING, NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.estimator import kept_on_failure
@@ -177,6 +177,10 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         check("tol", self.tol, NOT_NEGATIVE)
         if self.burn_in is not None and self.burn_in >= self.max_iter and self.method != "variational":
             raise InvalidArgument(f"burn_in={self.burn_in} leaves nothing of max_iter={self.max_iter} sweeps")
+        if self.checkpoint is not None and self.method == "variational":
+            raise InvalidArgument(
+                "checkpoint= keeps the state of a sampler; leave it out, or give another method="
+            )
         given = (2.0, 4.0) if self.concentration is None else self.concentration
         said = np.asarray(given, dtype=object).ravel().tolist()
         whole = all(
@@ -251,20 +255,16 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
             progress=self.progress,
         )
         many = max(self.max_iter - (self.max_iter // 3 if self.burn_in is None else self.burn_in), 1)
-        levels = np.cumsum(found.responsibilities, axis=1)[:, :-1]
+        levels = np.cumsum(found.state.responsibilities, axis=1)[:, :-1]
         drawn = [(rng.random(len(rows))[:, None] > levels).sum(axis=1) for _ in range(min(many, 100))]
         draws = [
-            {"labels": z.astype(np.int32), "concentration": np.array(weights.concentration)} for z in drawn
+            {"labels": z.astype(np.int32), "concentration": np.array(found.state.weights.concentration)}
+            for z in drawn
         ]
         self._take(rows, SamplerRun(draws=draws), rng)
-        self.history_, self.n_iter_ = found.bounds, len(found.bounds)
+        self.history_, self.n_iter_ = found.history, len(found.history)
         self.converged_ = found.converged
-        if not found.converged and found.reason is None and self.max_iter > 1:
-            warnings.warn(
-                f"the bound still rose after {self.max_iter} steps; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        found.warn(self.tol)
 
     def _take(self, rows: Array, run: SamplerRun, rng: np.random.Generator) -> None:
         """Keep draws, the point partition, and what predictions need."""

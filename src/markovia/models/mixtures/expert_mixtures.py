@@ -1,6 +1,5 @@
 """Mixtures of regressions and of experts, as estimators of scikit-learn."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
@@ -9,10 +8,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel, outside
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.learning.latent.expert_mixtures import Experts, Units, first_experts, learn_experts
 from markovia.models.classifiers.feature_rows import check_room, numbers
 from markovia.models.classifiers.input_checks import sample_weights
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
@@ -52,7 +52,7 @@ class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn components from rows and their targets."""
-        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+        with kept_on_failure(self), Clock(self.time_limit, False):
             check("n_components", self.n_components, Whole(1))
             check("n_init", self.n_init, Whole(1))
             check("max_iter", self.max_iter, Whole(1))
@@ -64,38 +64,30 @@ class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
             target = self._targets(y, len(x), reset=True)
             given = sample_weights(sample_weight, len(x))
             weights = np.ones(len(x)) if given is None else given
-            self._learn(x, target, weights, clock)
+            self._learn(x, target, weights)
         return self
 
-    def _learn(self, x: Array, y: Array, weights: Array, clock: Clock) -> None:
+    def _learn(self, x: Array, y: Array, weights: Array) -> None:
         units = Units.of(x, y, weights, logistic=self.expert == "logistic")
         x, y = units.standard(x, y)
-        rng, k, best = generator(self.random_state), int(self.n_components), None
+        rng, k = generator(self.random_state), int(self.n_components)
         settings: dict[str, Any] = {
             "logistic": self.expert == "logistic", "gated": self._gated, "l2": float(self.l2)
         }  # fmt: skip
-        for _ in range(self.n_init):
-            tried = [
-                learn_experts(
-                    first_experts(x, y, weights, k, rng, **settings, around=bool(i % 2)), x, y, weights,
-                    max_iter=SHORT, tol=0.0, clock=clock,
-                )
-                for i in range(STARTS if k > 1 else 1)
-            ]  # fmt: skip
-            start = max(tried, key=lambda one: one.history[-1] if one.history else -np.inf).experts
-            found = learn_experts(start, x, y, weights, max_iter=self.max_iter, tol=self.tol, clock=clock)
-            if best is None or (found.history and found.history[-1] > best.history[-1]):
-                best = found
-        assert best is not None
-        self._keep(units.restored(best.experts))
+
+        def short(i: int, progress: bool | None) -> Climb[Experts]:
+            begin = first_experts(x, y, weights, k, rng, **settings, around=bool(i % 2))
+            return learn_experts(begin, x, y, weights, max_iter=SHORT, tol=0.0)
+
+        def run(_: int, progress: bool | None) -> Climb[Experts]:
+            begin = best_climb(short, range(STARTS if k > 1 else 1)).state
+            return learn_experts(begin, x, y, weights, max_iter=self.max_iter, tol=self.tol)
+
+        best = best_climb(run, range(self.n_init))
+        self._keep(units.restored(best.state))
         self.n_iter_, self.converged_ = len(best.history), best.converged
         self.history_ = [value - float(np.log(units.y_scale)) for value in best.history]
-        if not best.converged and clock.reason is None:
-            warnings.warn(
-                f"the likelihood still rose after max_iter={self.max_iter} turns; raise it, or tol={self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=outside(),
-            )
+        best.warn(self.tol)
 
     def _keep(self, made: Experts) -> None:
         self.intercept_, self.coef_, self.variances_ = made.coefs[:, 0], made.coefs[:, 1:], made.variances

@@ -1,19 +1,19 @@
 """Factor analysis and probabilistic principal components, as estimators of scikit-learn and as Gaussian networks."""
 
-import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
-from markovia.learning.latent.factor_analysis import FactorFit, Factors, from_covariance, from_rows, rotated
+from markovia.learning.latent.factor_analysis import Factors, from_covariance, from_rows, rotated
 from markovia.models.classifiers.feature_rows import feature_names, numbers
 from markovia.models.classifiers.input_checks import sample_weights
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
@@ -40,7 +40,7 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn the loadings and the noise; missing cells (NaN) are summed out."""
-        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+        with kept_on_failure(self), Clock(self.time_limit, False):
             check("n_components", self.n_components, Whole(1, none=True))
             check("max_iter", self.max_iter, Whole(1))
             check("tol", self.tol, NOT_NEGATIVE)
@@ -51,17 +51,12 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
                 raise InvalidArgument(f"n_components={q} is more than the {d} columns of X; ask for fewer")
             given = sample_weights(sample_weight, len(rows))
             weights = np.ones(len(rows)) if given is None else given
-            found = self._learned(rows, weights, q, clock)
+            found = self._learned(rows, weights, q)
             self._keep(found)
-            if not found.converged and clock.reason is None:
-                warnings.warn(
-                    f"the likelihood still rose after max_iter={self.max_iter} turns; raise it, or tol={self.tol:g}",
-                    ConvergenceWarning,
-                    stacklevel=outside(),
-                )
+            found.warn(self.tol)
         return self
 
-    def _learned(self, rows: Array, weights: Array, q: int, clock: Clock) -> FactorFit:
+    def _learned(self, rows: Array, weights: Array, q: int) -> Climb[Factors]:
         there = ~np.isnan(rows)
         if not (empty := weights @ there > 0.0).all():
             name = feature_names(self)[int(np.argmin(empty))]
@@ -70,18 +65,18 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         filled = np.where(there, rows - mean, 0.0)
         covariance = (weights[:, None] * filled).T @ filled / weights.sum()
         settings: dict[str, Any] = {"one_noise": self._one_noise, "max_iter": self.max_iter, "tol": self.tol}
-        first = from_covariance(mean, covariance, q, **settings, clock=clock)
+        first = from_covariance(mean, covariance, q, **settings)
         if there.all():
             return first
-        start = first.factors
+        start = first.state
         if (start.loadings == 0.0).all(axis=0).any():  # EM never leaves a factor without loadings
             rng = generator(0)
             start = Factors(start.mean, start.loadings + 0.1 * rng.normal(size=(len(mean), q)) * np.sqrt(
                 np.diag(covariance))[:, None], start.noise)  # fmt: skip
-        return from_rows(rows, weights, start, **settings, clock=clock)
+        return from_rows(rows, weights, start, **settings)
 
-    def _keep(self, found: FactorFit) -> None:
-        made = found.factors
+    def _keep(self, found: Climb[Factors]) -> None:
+        made = found.state
         self.components_, self.mean_ = np.ascontiguousarray(made.loadings.T), made.mean
         self.noise_variance_ = float(made.noise[0]) if self._one_noise else made.noise
         self.n_iter_, self.converged_, self.history_ = len(found.history), found.converged, found.history
@@ -216,11 +211,11 @@ class FactorAnalysis(_LinearFactors):
     rotation: Literal["varimax", "quartimax"] | None = None
     time_limit: float | None = None
 
-    def _keep(self, found: FactorFit) -> None:
+    def _keep(self, found: Climb[Factors]) -> None:
         check("rotation", self.rotation, Choice(("varimax", "quartimax"), none=True))
         if self.rotation is not None:
-            turned = rotated(found.factors.loadings, 1.0 if self.rotation == "varimax" else 0.0)
-            found = found._replace(factors=Factors(found.factors.mean, turned, found.factors.noise))
+            turned = rotated(found.state.loadings, 1.0 if self.rotation == "varimax" else 0.0)
+            found = replace(found, state=replace(found.state, loadings=turned))
         super()._keep(found)
 
 

@@ -18,12 +18,11 @@ from markovia.learning.components.families import k_means
 from markovia.learning.components.normal_sums import pooled_variance
 from markovia.learning.latent.group_em import (
     Groups,
-    GroupTraining,
     LearningRule,
     OnlineState,
     Sample,
-    best_run,
     learn_groups,
+    learn_groups_online,
     online_step,
 )
 from markovia.learning.latent.group_starts import few_rows, groups_of, tried_groups
@@ -36,6 +35,7 @@ from markovia.models.mixtures.other_families import ColumnRows, Models, family_o
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.models.temporal.sequence_mixture import learn_sequences
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import LEVEL, NOT_NEGATIVE, POSITIVE, SECONDS, Choice, Flag, Whole, check
 from markovia.runtime.clock import Clock
@@ -162,14 +162,11 @@ class GroupMixture(_Unsaid):
         )
         self._groups = Groups(family.of(self.n_components, found.params), found.weights)
         self.weights_, self.posterior_ = found.weights, found.posterior
-        self.history_ = [value / len(sample.rows) for value in found.history]
-        self.lower_bound_, self.n_iter_, self.converged_ = (
-            self.history_[-1],
-            len(found.history),
-            found.converged,
-        )
+        self.history_ = [value / len(sample.rows) for value in found.ended.history]
+        self.lower_bound_, self.n_iter_ = self.history_[-1], len(self.history_)
+        self.converged_ = found.ended.converged
         self._online: OnlineState | None = None
-        self._say_unfinished(found.converged, found.reason)
+        found.ended.warn(self.tol)
 
     def _fit_sequences(self, X: Any, y: Any, sample_weight: Any, rule: LearningRule) -> None:  # noqa: N803
         """Learn models of sequences."""
@@ -192,7 +189,7 @@ class GroupMixture(_Unsaid):
             progress=self.progress,
         )
         self.n_features_in_ = data.values.shape[1]
-        self._take(replace(best, groups=Groups(Models(tuple(models)), best.groups.weights)))
+        self._take(replace(best, state=Groups(Models(tuple(models)), best.state.weights)))
 
     def _checked(self) -> tuple[Any, LearningRule]:
         check("n_components", self.n_components, Whole(1))
@@ -217,7 +214,7 @@ class GroupMixture(_Unsaid):
         concentration = float(self.weight_concentration)
         return family, LearningRule(prior, concentration, self.method == "hard")
 
-    def _learned(self, family: Any, rule: LearningRule, sample: Any) -> GroupTraining:
+    def _learned(self, family: Any, rule: LearningRule, sample: Any) -> Climb[Groups]:
         n_init, warm = int(self.n_init), self.warm_start and hasattr(self, "_groups")
         if warm:
             n_init = 1
@@ -227,14 +224,14 @@ class GroupMixture(_Unsaid):
             rng = np.random.RandomState(seed)  # the same draws as scikit-learn's
         starts = [self._groups] if warm else [self._start(family, rule, sample, rng) for _ in range(n_init)]
         run = partial(
-            _online if self.method == "online" else learn_groups,
+            learn_groups_online if self.method == "online" else learn_groups,
             sample=sample.in_patterns(),
             rule=rule,
             max_iter=self.max_iter,
             tol=self.tol,
             **self._batches(),
         )
-        return best_run(run, starts, n_jobs=self.n_jobs, progress=self.progress)
+        return best_climb(run, starts, n_jobs=self.n_jobs, progress=self.progress)
 
     def _batches(self) -> dict[str, Any]:
         if self.method != "online":
@@ -267,24 +264,16 @@ class GroupMixture(_Unsaid):
             found = Groups(found.components, _checked_weights(weights, k))
         return found
 
-    def _take(self, best: GroupTraining, *, idle: bool = False) -> None:
-        self._groups = best.groups
-        self.weights_ = best.groups.weights
+    def _take(self, best: Climb[Groups], *, idle: bool = False) -> None:
+        self._groups = best.state
+        self.weights_ = best.state.weights
         self.history_ = best.history
         self.lower_bound_ = best.history[-1]
         self.n_iter_, self.converged_ = len(best.history), best.converged
         self._online = None
         if not idle:
             self._collapsed()
-        self._say_unfinished(best.converged, best.reason)
-
-    def _say_unfinished(self, converged: bool, reason: str | None) -> None:
-        if not converged and reason is None and self.tol > 0.0 and self.max_iter > 1:
-            warnings.warn(
-                f"learning still gained after {self.max_iter} iterations; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        best.warn(self.tol)
 
     def _says_idle(self, rows: Any) -> bool:
         """Say which columns and rows tell no components apart, and whether there is such a column."""
@@ -410,37 +399,6 @@ class GroupMixture(_Unsaid):
         from markovia.models.mixtures.mixture_networks import mixture_network
 
         return mixture_network(self)
-
-
-def _online(
-    groups: Groups,
-    sample: Any,
-    rule: LearningRule,
-    *,
-    max_iter: int,
-    tol: float,
-    progress: bool | None,
-    batch_size: int,
-    decay: float,
-    offset: float,
-    seed: int,
-) -> GroupTraining:
-    """Learn from batches of rows in random order, again and again."""
-    if groups.components.block_pass(gaps=True) is None:
-        raise InvalidArgument("method='online' needs components that learn from sums over rows")
-    rng = np.random.default_rng(seed)
-    history: list[float] = []
-    state, converged = None, False
-    with Clock(None, progress, total=max_iter, unit="pass", name="online EM") as clock:
-        while len(history) < max_iter and not converged and not (history and clock.over()):
-            found = 0.0
-            for batch in sample.batches(batch_size, rng):
-                each, groups, state = online_step(groups, batch, rule, state, decay=decay, offset=offset)
-                found += each * batch.total
-            history.append(found / sample.total)
-            clock.advance(note=f"{history[-1]:.6g}")
-            converged = len(history) > 1 and abs(history[-1] - history[-2]) < tol
-    return GroupTraining(groups, history, converged, clock.reason)
 
 
 def _first_shares(family: Any, sample: Sample, k: int, how: str, rng: Any) -> Array:

@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,12 +12,21 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.errors import ConvergenceWarning, InvalidArgument, outside
 from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.components.normal_sums import shaped
-from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, learn_groups
+from markovia.learning.latent.group_em import LearningRule, Sample, learn_groups
 from markovia.learning.latent.group_starts import groups_of
-from markovia.learning.latent.k_means import Clustering, Partition, improved, lloyd, plus_plus, running_means
+from markovia.learning.latent.k_means import (
+    Clustering,
+    Partition,
+    improved,
+    lloyd,
+    mini_batches,
+    plus_plus,
+    running_means,
+)
 from markovia.models.classifiers.feature_rows import check_room, numbers
 from markovia.models.classifiers.input_checks import sample_weights
 from markovia.models.mixtures.named_mixtures import GaussianMixture
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
 from markovia.runtime.clock import Clock
@@ -45,8 +55,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     n_init
         How many starts are tried, of which the best counts; "auto" is 1.
     max_iter, tol
-        The most turns, or passes over mini-batches, and the squared moves of all centres below which they end, as a share of
-        the columns' mean variance.
+        The most turns, or passes over mini-batches, and the gain below which they end: what moving the centres takes off the
+        squared distance of a row, as a share of the columns' mean variance.
     random_state
         The seed.
     algorithm
@@ -99,27 +109,24 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Find clusters of the rows; weights count as repeated rows."""
-        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+        with kept_on_failure(self), Clock(self.time_limit, False):
             rows, weights, rng = self._read(X, sample_weight)
             middle = weights @ rows / weights.sum()
             apart = rows - middle  # products of rows and centres keep more digits around the middle
             tol = self.tol * float((weights @ apart**2).mean() / weights.sum())
             if self.metric == "mahalanobis":
-                self._gaussians(apart, weights, middle, rng, tol, clock)
+                found = self._gaussians(apart, weights, middle, rng, tol)
             else:
-                found = self._started(apart, weights, middle, rng, tol, clock)
+                found, most = self._started(apart, weights, middle, rng, tol), self.max_iter
                 if self.batch_size is not None:
-                    found = self._batches(apart, weights, found.centres, rng, tol, clock)
+                    found, self.counts_ = mini_batches(
+                        apart, weights, found.centres, int(self.batch_size), rng, max_iter=most, tol=tol
+                    )
                 elif len(found.labels) < len(rows):
-                    found = self._turns(Partition(apart, weights), found.centres, tol, clock)
+                    found = lloyd(Partition(apart, weights), found.centres, max_iter=most, tol=tol)
                 self._keep(found, middle)
                 self._check_distinct()
-            if not self.converged_ and clock.reason is None:
-                warnings.warn(
-                    f"k-means did not settle in max_iter={self.max_iter} turns; raise it, or tol={self.tol:g}",
-                    ConvergenceWarning,
-                    stacklevel=outside(),
-                )
+            found.ended.warn(self.tol)
         return self
 
     def _read(self, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Array, Array, Any]:  # noqa: N803
@@ -154,11 +161,8 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             raise InvalidArgument("init= has an entry that is not finite")
         return found
 
-    def _turns(self, part: Partition, centres: Array, tol: float, clock: Clock) -> Clustering:
-        return lloyd(part, centres, max_iter=self.max_iter, tol=tol, clock=clock)
-
     def _started(
-        self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float, clock: Clock
+        self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float
     ) -> Clustering:
         """Return the best of some starts; of all rows, or of a sample where that is enough."""
         given = self._given(rows.shape[1])
@@ -178,39 +182,20 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
                 centres = rows[rng.choice(np.flatnonzero(weights), k, replace=(weights > 0).sum() < k)]
             else:
                 centres = plus_plus(rows, weights, k, rng)
-            found = self._turns(part, centres, tol, clock)
+            found = lloyd(part, centres, max_iter=self.max_iter, tol=tol)
             found = found._replace(labels=found.labels.copy())
             if breathing:
-                found = improved(part, found, rng, tol=tol, clock=clock)
+                found = improved(part, found, rng, tol=tol)
             if best is None or found.inertia < best.inertia:
                 best = found
-            if clock.over():
-                break
+            if found.ended.stopped:
+                return best._replace(ended=found.ended)
         assert best is not None
         return best
 
-    def _batches(
-        self, rows: Array, weights: Array, centres: Array, rng: np.random.Generator, tol: float, clock: Clock
-    ) -> Clustering:
-        """Pass over mini-batches in random order until a pass moves the centres no more."""
-        counts, converged, passes = np.zeros(len(centres)), False, 0
-        size = int(self.batch_size or len(rows))
-        while not converged and passes < self.max_iter and not clock.over():
-            before, order = centres, rng.permutation(len(rows))
-            for first in range(0, len(rows), size):
-                own = order[first : first + size]
-                part = Partition(np.ascontiguousarray(rows[own]), weights[own])
-                centres, counts = running_means(part, centres, counts)
-            passes += 1
-            converged = bool(((centres - before) ** 2).sum() <= tol)
-        part = Partition(rows, weights)
-        part.assign(centres, anew=True)
-        self.counts_ = counts
-        return Clustering(centres, part.labels, float(weights @ part.squares()), passes, converged)
-
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn from one batch more; the first one says where centres start, each then is the mean of all rows it got."""
-        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
+        with kept_on_failure(self), Clock(self.time_limit, False):
             first = not hasattr(self, "counts_")
             if self.metric == "mahalanobis":
                 raise InvalidArgument("partial_fit is for metric='euclidean'")
@@ -218,18 +203,19 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
             if first:
                 check_room("n_clusters", self.n_clusters, rows)
                 zero = np.zeros(rows.shape[1])
-                self._keep(self._started(rows, weights, zero, rng, 0.0, clock), zero)
+                self._keep(self._started(rows, weights, zero, rng, 0.0), zero)
                 self.counts_ = np.zeros(self.n_clusters)
             part = Partition(rows, weights)
             centres, self.counts_ = running_means(part, self.cluster_centers_, self.counts_)
             part.assign(centres, anew=True)
             inertia = float(weights @ part.squares())
-            self._keep(Clustering(centres, part.labels, inertia, self.n_iter_ + (not first), True), 0.0)
+            found = Clustering(centres, part.labels, inertia, Climb(None, [], "converged"))
+            self._keep(found, 0.0, batches=self.n_iter_ + (not first))
         return self
 
     def _gaussians(
-        self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float, clock: Clock
-    ) -> None:
+        self, rows: Array, weights: Array, middle: Array, rng: np.random.Generator, tol: float
+    ) -> Clustering:
         """Learn hard clusters of Gaussians that start as clusters of whitened rows."""
         k, d = int(self.n_clusters), rows.shape[1]
         every = np.cov(rows.T, aweights=weights, bias=True).reshape(d, d)
@@ -239,26 +225,25 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         white = np.linalg.cholesky(np.linalg.inv(every))
         blank = Gaussian(np.zeros((k, d)), np.repeat(every[None], k, axis=0))
         rule, sample = LearningRule(prior, hard=True, even=True), Sample(rows, weights)
-        best: GroupTraining | None = None
+        part, given, starts = Partition(np.ascontiguousarray(rows @ white), weights), self._given(d), []
         for _ in range(1 if self.n_init == "auto" else int(self.n_init)):
-            given = self._given(d)
-            part = Partition(np.ascontiguousarray(rows @ white), weights)
             start = plus_plus(part.rows, weights, k, rng) if given is None else (given - middle) @ white
-            begin = groups_of(blank, sample, np.eye(k)[self._turns(part, start, tol, clock).labels], rule)
-            found = learn_groups(begin, sample, rule, max_iter=self.max_iter, tol=self.tol)
-            if best is None or found.history[-1] > best.history[-1]:
-                best = found
-        assert best is not None
-        made = best.groups.components
+            labels = lloyd(part, start, max_iter=self.max_iter, tol=tol).labels
+            starts.append(groups_of(blank, sample, np.eye(k)[labels], rule))
+        run = partial(learn_groups, sample=sample, rule=rule, max_iter=self.max_iter, tol=self.tol)
+        best = best_climb(run, starts)
+        made = best.state.components
         self.covariances_ = made.covariances
         labels = made.log_densities(rows).argmax(axis=1)
-        self._keep(Clustering(made.means, labels, 0.0, len(best.history), best.converged), middle)
+        found = Clustering(made.means, labels, 0.0, Climb(None, best.history, best.reason))
+        self._keep(found, middle)
         self.inertia_ = float(weights @ self._costs(rows + middle).min(axis=1))
+        return found
 
-    def _keep(self, found: Clustering, middle: Any) -> None:
+    def _keep(self, found: Clustering, middle: Any, *, batches: int = 0) -> None:
         self.cluster_centers_ = found.centres + middle
         self.labels_, self.inertia_ = found.labels, found.inertia
-        self.n_iter_, self.converged_ = found.n_iter, found.converged
+        self.n_iter_, self.converged_ = batches + len(found.ended.history), found.ended.converged
         self._n_features_out = len(found.centres)
 
     def mixture(self, covariance_type: str = "full", **settings: Any) -> GaussianMixture:

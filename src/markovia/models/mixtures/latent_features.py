@@ -10,25 +10,21 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.indian_buffet_gibbs import IndianBuffetGibbs
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.learning.latent.held_features import HeldFeatures
 from markovia.models.classifiers.feature_rows import numbers
+from markovia.optimise.checkpoint import digest_of
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Choice, Interval, Whole, check
+from markovia.runtime.checks import Choice, NumberRange, Whole, check
 from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import Seed, generator
 
-MOST_ENUMERATED = 12
-"""Features up to which all of a row's combinations are weighed one by one."""
-SWEEPS = 200
-"""Sweeps over new rows where there are too many combinations, half of them to warm up."""
-STEPS, CHAINS = 60, 8
-"""Steps from the prior to the posterior of a row's features, and chains a row, where scores are estimated."""
 SHARED = 2
 """Rows that a feature needs to be counted: one that a single row has comes and goes with the noise."""
 PILOT = 150
 """Sweeps of each of the short first runs."""
-_LEARNED = Interval(0.0, np.inf, open="both", said="a number, above 0", none=True)
+_LEARNED = NumberRange(0.0, np.inf, open="both", said="a number, above 0", none=True)
 
 
 @dataclass
@@ -221,30 +217,12 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
         The features found are held, and their chances are those of the next row; NaN cells are left out of account.
         """
-        check_is_fitted(self)
-        x = numbers(self, X, reset=False)
-        if self.weights == "binary" and self.n_components_ <= MOST_ENUMERATED:
-            kinds, logs = self._kinds(x)
-            p = np.exp(logs - logs.max(axis=1, keepdims=True))
-            return np.asarray(p @ kinds / p.sum(axis=1, keepdims=True))
-        rng, found = np.random.default_rng(0), np.zeros((len(x), self.n_components_))
-        seen = ~np.isnan(x)
-        sampler = self._held(x)
-        for sweep in range(SWEEPS if found.size else 0):
-            if not seen.all():
-                noise = self.noise_std_ * rng.standard_normal(x.shape)
-                sampler.x = np.where(seen, x, sampler.w @ self.components_ + noise)
-            sampler.draw_rows(rng, self.chances_, others=2)
-            found += sampler.w / (SWEEPS // 2) if sweep >= SWEEPS // 2 else 0.0
-        return found
+        held = self._held()
+        return held.expected(numbers(self, X, reset=False))
 
-    def _held(self, x: Array) -> IndianBuffetGibbs:
-        """Return a sampler of new rows, which have no feature yet, given the features found."""
-        seen, none = ~np.isnan(x), np.zeros((len(x), self.n_components_))
-        weighted, noise = self.weights == "gaussian", self.noise_std_**2
-        found = IndianBuffetGibbs(np.where(seen, x, 0.0), "gibbs", weighted, ~seen, 1.0, noise, 1.0)
-        found.z, found.w, found.a = none, none.copy(), self.components_.copy()
-        return found
+    def _held(self) -> HeldFeatures:
+        check_is_fitted(self)
+        return HeldFeatures(self.components_, self.chances_, self.noise_std_, self.weights == "gaussian")
 
     def inverse_transform(self, X: Any) -> Array:  # noqa: N803
         """Return the rows that features make, without noise."""
@@ -259,40 +237,8 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         sampling (Neal 2001): the mean weight of chains that go from the prior of features to their posterior; the estimate
         of p(x) has no bias, its logarithm lies a little low. The same rows get the same estimates.
         """
-        check_is_fitted(self)
-        x = numbers(self, X, reset=False)
-        if self.n_components_ > MOST_ENUMERATED or (self.weights == "gaussian" and np.isnan(x).any()):
-            return self._annealed(x)
-        logs = self._kinds(x)[1]
-        top = logs.max(axis=1)
-        return np.asarray(top + np.log(np.exp(logs - top[:, None]).sum(axis=1)))
-
-    def _annealed(self, x: Array) -> Array:
-        """Return estimates of log p(x): rows with the same missing cells run together, each `CHAINS` times."""
-        rng, found = np.random.default_rng(0), np.empty(len(x))
-        patterns, which = np.unique(np.isnan(x), axis=0, return_inverse=True)
-        steps = np.linspace(0.0, 1.0, STEPS + 1)[1:] ** 3  # slow where the first features are chosen
-        for p, gaps in enumerate(patterns):
-            mine = which.ravel() == p
-            rows = np.repeat(x[mine][:, ~gaps], CHAINS, axis=0)
-            sampler = self._held(rows)
-            sampler.a = np.ascontiguousarray(self.components_[:, ~gaps])
-            sampler.z = (rng.random(sampler.z.shape) < self.chances_).astype(np.float64)
-            sampler.w = sampler.z * (
-                rng.standard_normal(sampler.z.shape) if self.weights == "gaussian" else 1.0
-            )
-            noise, weights, before = self.noise_std_**2, np.zeros(len(rows)), 0.0
-            for heat in steps:  # the likelihood to a power is a normal density with more noise
-                square = ((rows - sampler.w @ sampler.a) ** 2).sum(axis=1)
-                weights -= (
-                    0.5 * (heat - before) * (square / noise + rows.shape[1] * np.log(2.0 * np.pi * noise))
-                )
-                sampler.hyper[1], before = noise / heat, heat
-                sampler.draw_rows(rng, self.chances_, others=2)
-            logs = weights.reshape(-1, CHAINS)
-            top = logs.max(axis=1)
-            found[mine] = top + np.log(np.exp(logs - top[:, None]).mean(axis=1))
-        return found
+        held = self._held()
+        return held.log_probs(numbers(self, X, reset=False))
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """Return the mean of `score_samples`."""
@@ -306,27 +252,6 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file that `mk.load` reads."""
         ports.call("save", self, path)
-
-    def _kinds(self, x: Array) -> tuple[Array, Array]:
-        """Return all combinations of features (2^K, K) and log p(x, combination) (rows, 2^K)."""
-        k, noise = self.n_components_, self.noise_std_**2
-        kinds = ((np.arange(2**k)[:, None] >> np.arange(k)) & 1).astype(np.float64)
-        seen = ~np.isnan(x)
-        known = np.where(seen, x, 0.0)
-        prior = kinds @ np.log(self.chances_) + (1.0 - kinds) @ np.log1p(-self.chances_)
-        logs = prior - 0.5 * np.log(2.0 * np.pi * noise) * seen.sum(axis=1, keepdims=True)
-        if self.weights == "binary":
-            means = kinds @ self.components_
-            square = (known**2).sum(axis=1, keepdims=True) - 2.0 * known @ means.T + seen @ (means**2).T
-            return kinds, logs - 0.5 * square / noise
-        square = (x**2).sum(axis=1)
-        for i, kind in enumerate(kinds):  # x ~ N(0, noise I + A' A) for the features of this combination
-            a = self.components_[kind > 0]
-            inner = np.eye(len(a)) + a @ a.T / noise
-            across = x @ a.T / noise
-            gain = (across * np.linalg.solve(inner, across.T).T).sum(axis=1)
-            logs[:, i] += 0.5 * (gain - square / noise - np.linalg.slogdet(inner)[1])
-        return kinds, logs
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -17,6 +17,7 @@ from markovia.learning.components.conjugate import ConjugateFamily, Params, conj
 from markovia.learning.components.families import clusters
 from markovia.learning.latent.uncollapsed_gibbs import FiniteGibbs, one_hot
 from markovia.learning.latent.variational_mixture import DirichletWeights, variational_mixture
+from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, check
 
@@ -28,14 +29,12 @@ AVERAGED = 100
 
 @dataclass(frozen=True)
 class PosteriorFit:
-    """What was found: posterior means of parameters and weights, draws of partitions, bounds or log probabilities."""
+    """Posterior means of parameters and weights, draws of partitions, and how learning ended (its state left out)."""
 
     params: Params
     weights: Array
     posterior: PartitionPosterior
-    history: list[float]
-    converged: bool
-    reason: str | None
+    ended: Climb[None]
 
 
 def check_posterior(component: Any, covariance_type: str, sample: Any) -> None:
@@ -72,23 +71,21 @@ def learn_posterior(
     family = conjugate_family(component, rows, prior, diagonal=diagonal, groups=min(k, len(rows)))
     begin = clusters(rows, k, rng)
     if method == "vb":
-        law = DirichletWeights(concentration)
         found = variational_mixture(
             family,
             rows,
-            law,
+            DirichletWeights(concentration),
             one_hot(begin, k),
             max_iter=max_iter,
             tol=tol,
             time_limit=time_limit,
             progress=progress,
         )
-        levels = np.cumsum(found.responsibilities, axis=1)[:, :-1]
+        levels = np.cumsum(found.state.responsibilities, axis=1)[:, :-1]
         drawn = np.array([(rng.random(len(rows))[:, None] > levels).sum(axis=1) for _ in range(AVERAGED)])
         posterior = _partitions(family, rows, drawn, k, rng)
-        return PosteriorFit(
-            family.means(found.law), law.means(), posterior, found.bounds, found.converged, found.reason
-        )
+        params, weights = family.means(found.state.law), found.state.weights.means()
+        return PosteriorFit(params, weights, posterior, Climb(None, found.history, found.reason))
     sampler: Any
     if method == "gibbs":
         sampler = FiniteGibbs(family, rows, begin, k, concentration)
@@ -109,7 +106,8 @@ def learn_posterior(
     posterior = _partitions(family, rows, labels, k, rng)
     best = labels[int(np.argmax([float(d["log_prob"]) for d in draws]))]
     params, weights = _averaged(family, rows, posterior, best, k, concentration)
-    return PosteriorFit(params, weights, posterior, run.history, run.reason is None, run.reason)
+    ended: Climb[None] = Climb(None, run.history, run.reason or "converged")  # type: ignore[arg-type]
+    return PosteriorFit(params, weights, posterior, ended)
 
 
 def _partitions(

@@ -7,6 +7,7 @@ differencing needs, which start diffuse. References: Box and Jenkins (1970); Har
 # ruff: noqa: N806 (letters of the literature)
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from math import factorial
 
@@ -17,9 +18,12 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.keyword_advice import guided
+from markovia.runtime.checks import Count, Tolerance
+from markovia.runtime.keyword_advice import guided_settings
 
 
+@guided_settings
+@dataclass(eq=False, repr=False)
 class ARIMA(ParametricSeries):
     """An autoregressive integrated moving average, with weights of known inputs.
 
@@ -44,23 +48,13 @@ class ARIMA(ParametricSeries):
     ('ar1', 'ma1', 'seasonal_ar1', 'variance')
     """
 
-    @guided
-    def __init__(
-        self,
-        order: tuple[int, int, int] = (1, 0, 0),
-        *,
-        seasonal_order: tuple[int, int, int, int] = (0, 0, 0, 0),
-        constant: bool = False,
-        params: Mapping[str, float] | Sequence[float] | None = None,
-        max_iter: int = 500,
-        tol: float = 1e-9,
-    ) -> None:
-        self.order = order
-        self.seasonal_order = seasonal_order
-        self.constant = constant
-        self.params = params
-        self.max_iter = max_iter
-        self.tol = tol
+    order: tuple[int, int, int] = (1, 0, 0)
+    _: KW_ONLY
+    seasonal_order: tuple[int, int, int, int] = (0, 0, 0, 0)
+    constant: bool = False
+    params: Mapping[str, float] | Sequence[float] | None = None
+    max_iter: Count = 500
+    tol: Tolerance = 1e-9
 
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
         for name, given, size in (("order", self.order, 3), ("seasonal_order", self.seasonal_order, 4)):

@@ -3,6 +3,7 @@
 # ruff: noqa: N806, E741 (letters of the literature)
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
@@ -11,9 +12,12 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, variance_of
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_count
+from markovia.runtime.checks import Count, Tolerance, check_options
+from markovia.runtime.keyword_advice import guided_settings
 
 
+@guided_settings
+@dataclass(eq=False, repr=False)
 class DynamicFactor(ParametricSeries):
     """Series that load on a few factors, each with noise of its own; factors are a stationary vector autoregression.
 
@@ -36,26 +40,16 @@ class DynamicFactor(ParametricSeries):
     ('loading0.0', 'loading1.0', 'variance0', 'variance1', 'ar1.0.0')
     """
 
-    def __init__(
-        self,
-        n_series: int = 2,
-        n_factors: int = 1,
-        order: int = 1,
-        *,
-        params: Mapping[str, float] | Sequence[float] | None = None,
-        max_iter: int = 500,
-        tol: float = 1e-9,
-    ) -> None:
-        self.n_series = n_series
-        self.n_factors = n_factors
-        self.order = order
-        self.params = params
-        self.max_iter = max_iter
-        self.tol = tol
+    n_series: Count = 2
+    n_factors: Count = 1
+    order: Count = 1
+    _: KW_ONLY
+    params: Mapping[str, float] | Sequence[float] | None = None
+    max_iter: Count = 500
+    tol: Tolerance = 1e-9
 
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
-        for name in ("n_series", "n_factors", "order"):
-            check_count(name, getattr(self, name), 1)
+        check_options(self)
         if inputs is not None:
             raise InvalidArgument("a dynamic factor model takes no inputs")
         p, k = self.n_series, self.n_factors

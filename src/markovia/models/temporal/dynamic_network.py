@@ -26,6 +26,7 @@ from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.plot_options import Highlight, Positions
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
+from markovia.inference.sequences.slices import split_name
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic.dynamic_answers import Beliefs, BestPaths
@@ -34,7 +35,6 @@ from markovia.models.temporal.dynamic.dynamic_language import (
     declared,
     missing_parents,
     own_variables,
-    split_name,
     with_declarations,
 )
 from markovia.runtime import ports

@@ -6,7 +6,7 @@ References: Ghahramani and Jordan (1997). Cost of an exact answer: steps times t
 structured mean field: turns times steps times the squares of the chains' own states.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal
 
@@ -19,15 +19,18 @@ from markovia.inference.sequences.hidden_chain import HiddenChain
 from markovia.learning.components.discrete import Categorical
 from markovia.learning.components.families import Components, Observations, parameter, probabilities
 from markovia.learning.components.gaussian import Gaussian
-from markovia.learning.sequences.baum_welch import BaumWelchSettings
+from markovia.learning.sequences.baum_welch import LearnedChain
 from markovia.learning.sequences.factorial_em import learn_by_mean_field, mean_field
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.joint_hmm import MOST, JointHMM
+from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Choice, check
+from markovia.runtime.checks import check_options
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class FactorialHMM(JointHMM):
     """Hidden chains that move on their own and are seen together.
 
@@ -46,7 +49,7 @@ class FactorialHMM(JointHMM):
         "exact", by the chain of joint states, of which there may be 2,000; "mean-field", where each chain keeps a
         posterior of its own and `log_prob` and `history_` are lower bounds (Gaussian emissions); "auto" is exact where that
         may be. `explain` says which it was, how far it came and what the bound is.
-    max_iter, tol, n_init, random_state, progress
+    max_iter, tol, n_init, random_state, progress, time_limit
         As in `HMM`.
 
     Attributes
@@ -64,38 +67,16 @@ class FactorialHMM(JointHMM):
     [[0, 0], [1, 0], [1, 0], [1, 1], [0, 1]]
     """
 
-    def __init__(
-        self,
-        n_states: Sequence[int] = (2, 2),
-        *,
-        emission: Literal["gaussian", "categorical"] = "gaussian",
-        start: Any = None,
-        transition: Any = None,
-        emission_params: Mapping[str, Any] | None = None,
-        method: Literal["auto", "exact", "mean-field"] = "auto",
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_init: int = 1,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        super().__init__(
-            n_states, emission=emission, start=start, transition=transition, emission_params=emission_params,
-            max_iter=max_iter, tol=tol, n_init=n_init, random_state=random_state, progress=progress,
-        )  # fmt: skip
-        self.method = method
+    method: Literal["auto", "exact", "mean-field"] = "auto"
 
-    def log_prob(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return log p(x) of each sequence, minus infinity for an impossible one; by mean field a lower bound."""
+    def _log_prob(self, given: GivenSequences) -> Array:
         if not self._approximate:
-            return super().log_prob(sequences, lengths, by=by)
-        model, _, seen = self._ask(sequences, lengths, by)
+            return super()._log_prob(given)
+        model, _, seen = self._seen(given)
         return mean_field(model, seen).bounds
 
     def filter(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None
     ) -> list[tuple[Array, ...]]:
         """Return p(z_t | x_0 ... x_t) of each chain, one tuple of arrays (steps, states) a sequence."""
         if self._approximate:
@@ -105,31 +86,29 @@ class FactorialHMM(JointHMM):
         return super().filter(sequences, lengths, by=by)
 
     def smooth(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None
     ) -> list[tuple[Array, ...]]:
         """Return p(z_t | x) of each chain, one tuple of arrays (steps, states) a sequence."""
         if not self._approximate:
             return super().smooth(sequences, lengths, by=by)
-        model, data, seen = self._ask(sequences, lengths, by)
+        model, data, seen = self._seen(self._read(sequences, lengths, by))
         probs = mean_field(model, seen).probs
         return list(zip(*(data.split(one) for one in probs), strict=True))
 
-    def decode(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> list[Ints]:
+    def decode(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Ints]:
         """Return the most probable states, one array (steps, chains) a sequence.
 
         They are those of all chains together; by mean field those of each chain in its own posterior.
         """
         if not self._approximate:
             return super().decode(sequences, lengths, by=by)
-        model, data, seen = self._ask(sequences, lengths, by)
+        model, data, seen = self._seen(self._read(sequences, lengths, by))
         given = mean_field(model, seen).seen
         chains = zip(model.starts, model.transitions, given, strict=True)
         paths = [HiddenChain(start, table).best(own)[0] for start, table, own in chains]
         return data.split(np.stack(paths, axis=1))
 
-    def explain(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Info:
+    def explain(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Info:
         """Return how sequences are answered: by which method, exactly or not, and log p or the bound on it.
 
         Examples
@@ -141,10 +120,11 @@ class FactorialHMM(JointHMM):
         ('structured mean field', False, 'lower', True)
         """
         begun = perf_counter()
-        model, _, seen = self._ask(sequences, lengths, by)
+        given = self._read(sequences, lengths, by)
+        model, _, seen = self._seen(given)
         joint = int(np.prod(model.sizes, dtype=float))
         if not self._approximate:
-            found = super().log_prob(sequences, lengths, by=by)
+            found = super()._log_prob(given)
             return Info(
                 "joint states", exact=True, log_evidence=float(found.sum()), seconds=perf_counter() - begun
             )
@@ -167,7 +147,7 @@ class FactorialHMM(JointHMM):
 
     @property
     def _approximate(self) -> bool:
-        check("method", self.method, Choice(("auto", "exact", "mean-field")))
+        check_options(self)
         many = float(np.prod(self.n_states, dtype=float)) > MOST
         return self.method == "mean-field" or (self.method == "auto" and many)
 
@@ -180,10 +160,12 @@ class FactorialHMM(JointHMM):
                 f"answered exactly up to {MOST:,}, with method='exact' or 'auto'"
             )
 
-    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> BaumWelchSettings:
+    def _learn(
+        self, model: JointChains, seen: Observations, data: Sequences, progress: bool | None
+    ) -> Climb[LearnedChain]:
         if not self._approximate:
-            return super()._learn(model, seen, data)
-        return learn_by_mean_field(model, seen, max_iter=self.max_iter, tol=self.tol, progress=self.progress)
+            return super()._learn(model, seen, data, progress)
+        return learn_by_mean_field(model, seen, max_iter=self.max_iter, tol=self.tol, progress=progress)
 
     def network(self) -> DynamicBayesianNetwork:
         """Return the dynamic network with states `z_0`, `z_1`, ... and what is seen: `x`, or `x_0`, `x_1`, ... by column.
@@ -200,7 +182,7 @@ class FactorialHMM(JointHMM):
         )  # the law of x has one entry a joint state
         return super().network()
 
-    def _read(self, data: Sequences, emission: Any = None) -> Observations:
+    def _observations(self, data: Sequences, emission: Any = None) -> Observations:
         if self.emission == "gaussian":
             return Gaussian.read(data)
         symbols = Categorical.symbols_in(data) if emission is None else emission.symbols

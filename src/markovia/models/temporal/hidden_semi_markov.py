@@ -6,7 +6,8 @@ A hidden Markov model leaves a state with the same probability at each step, so 
 they have any. Reference: Yu (2010). Cost of an answer: steps times states times (states plus the longest duration).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -14,21 +15,23 @@ import numpy as np
 from markovia.data.sequences.sequences import Sequences
 from markovia.errors import IncompleteModel, InvalidArgument, UnsupportedModel
 from markovia.learning.components.families import Components
-from markovia.learning.components.normal_sums import CovarianceType
 from markovia.learning.components.tied import expanded
-from markovia.learning.sequences.baum_welch import started_chain
+from markovia.learning.sequences.baum_welch import Algorithm, started_chain
 from markovia.learning.sequences.durations import DURATIONS, Durations
 from markovia.learning.sequences.semi_markov import SemiMarkov
-from markovia.learning.sequences.transition_masks import Structure, allowed_moves, fixed_moves
+from markovia.learning.sequences.transition_masks import allowed_moves, fixed_moves
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
-from markovia.models.temporal.hidden_states.state_questions import ChainData
 from markovia.models.temporal.hmm import HMM
+from markovia.models.temporal.state_questions import ChainData
 from markovia.models.temporal.unrolled_hmm import two_slices_durations, unrolled_durations
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.checks import Count, Decay
+from markovia.runtime.keyword_advice import guided_settings
 
 
+@guided_settings
+@dataclass(eq=False, repr=False, kw_only=True)
 class HiddenSemiMarkov(HMM):
     """A hidden Markov model with explicit durations; settings and verbs are those of `HMM` but for these.
 
@@ -61,71 +64,20 @@ class HiddenSemiMarkov(HMM):
     [10.0, 11.0]
     """
 
-    algorithm: Any = "baum-welch"
-    batch_size = 32
-    learning_decay = 0.7
-    order = 1
-    lags = 0
-    inputs_to: Any = "both"
-    input_penalty = 0.0
+    durations: Literal["poisson", "negative-binomial", "geometric", "categorical"] = "poisson"
+    max_duration: Count = 50
+    duration_params: Mapping[str, Any] | None = None
+    censored: bool = True
+    # a chain of visits has none of these settings of other chains
+    algorithm: Algorithm = field(default="baum-welch", init=False)
+    batch_size: Count = field(default=32, init=False)
+    learning_decay: Decay = field(default=0.7, init=False)
+    order: int = field(default=1, init=False)
+    lags: int = field(default=0, init=False)
+    inputs_to: Literal["both", "transitions", "emissions"] = field(default="both", init=False)
+    input_penalty: float = field(default=0.0, init=False)
     _counts = False
-
-    def __init__(
-        self,
-        n_states: int = 1,
-        *,
-        emission: str = "categorical",
-        durations: Literal["poisson", "negative-binomial", "geometric", "categorical"] = "poisson",
-        max_duration: int = 50,
-        duration_params: Mapping[str, Any] | None = None,
-        censored: bool = True,
-        covariance_type: CovarianceType = "full",
-        n_mixtures: int = 2,
-        structure: Structure = "ergodic",
-        band: int | None = None,
-        transition_mask: Any = None,
-        tied: Sequence[Sequence[int]] | None = None,
-        symbols: Sequence[Any] | None = None,
-        start: Any = None,
-        transition: Any = None,
-        emission_params: Mapping[str, Any] | None = None,
-        init: Literal["keep", "data"] = "keep",
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        emission_prior: Mapping[str, Any] | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_init: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_states = n_states
-        self.emission = emission
-        self.durations = durations
-        self.max_duration = max_duration
-        self.duration_params = duration_params
-        self.censored = censored
-        self.covariance_type = covariance_type
-        self.n_mixtures = n_mixtures
-        self.structure = structure
-        self.band = band
-        self.transition_mask = transition_mask
-        self.tied = tied
-        self.symbols = symbols
-        self.start = start
-        self.transition = transition
-        self.emission_params = emission_params
-        self.init = init
-        self.start_prior = start_prior
-        self.transition_prior = transition_prior
-        self.emission_prior = emission_prior
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.progress = progress
+    _takes_inputs = False
 
     def expected_durations(self) -> Array:
         """Return how many steps a visit of each state lasts on average."""
@@ -157,8 +109,6 @@ class HiddenSemiMarkov(HMM):
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        check("durations", self.durations, Choice(tuple(DURATIONS)))
-        check("max_duration", self.max_duration, Whole(1))
         super()._check()
         self._given_durations()
 
@@ -196,8 +146,6 @@ class HiddenSemiMarkov(HMM):
         emission: Components,
         inputs: int = 0,
     ) -> SemiMarkov:
-        if inputs:
-            raise UnsupportedModel("a chain of visits has no inputs; HMM has")
         durations = self._given_durations()
         if durations is None:
             durations = DURATIONS[self.durations].started(self.n_states, self.max_duration, rng)
@@ -224,9 +172,10 @@ class HiddenSemiMarkov(HMM):
             )
         return SemiMarkov(start, transition, durations, emission, self.censored)
 
-    def _n_free(self) -> int:
-        found: int = self._model().n_free(self._fixed_moves())
-        return found
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters."""
+        return int(self._model().n_free(self._fixed_moves()))
 
     def _ahead(self, asked: ChainData, now: Array, steps: int, future: Any) -> Array:
         found: Array = self._model().ahead(asked.seen, steps)

@@ -7,26 +7,19 @@ Learning is expectation-maximisation (`learning/sequences`), every answer an exa
 Cost of an answer: steps times states squared.
 """
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences, read_sequences
-from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnsupportedModel
-from markovia.learning.components.families import (
-    Observations,
-)
-from markovia.learning.components.normal_sums import CovarianceType
+from markovia.errors import IncompleteModel, InvalidArgument, UnsupportedModel
+from markovia.learning.components.families import Observations
 from markovia.learning.components.tied import expanded, untied
 from markovia.learning.sequences.baum_welch import (
-    Algorithm,
-    BaumWelchSettings,
     HiddenMarkov,
+    LearnedChain,
     Priors,
     learn,
     learn_told,
@@ -35,32 +28,31 @@ from markovia.learning.sequences.baum_welch import (
 )
 from markovia.learning.sequences.chain_laws import Driven
 from markovia.learning.sequences.online_em import learn_by_batches, require_sums
-from markovia.learning.sequences.transition_masks import Structure, free_entries
+from markovia.learning.sequences.transition_masks import free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
-from markovia.models.temporal.hidden_states.driving_inputs import (
-    asked_inputs,
-    coming_inputs,
-    drawn_after,
-    read_inputs,
-)
+from markovia.models.temporal.hidden_states.driving_inputs import asked_inputs, coming_inputs, drawn_after
 from markovia.models.temporal.hidden_states.hmm_settings import HMMSettings
 from markovia.models.temporal.hidden_states.known_values import KnownValues
-from markovia.models.temporal.hidden_states.state_questions import ChainData, StateQuestions
+from markovia.models.temporal.sequence_model import GivenSequences, Lengths
 from markovia.models.temporal.state_learning import StateLearning
+from markovia.models.temporal.state_questions import ChainData, StateQuestions
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled_law
-from markovia.runtime import ports
+from markovia.optimise.ascent import Climb, best_climb
+from markovia.optimise.checkpoint import Checkpoint, digest_of
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole, check
+from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
-from markovia.runtime.keyword_advice import guided
-from markovia.runtime.parallel_tasks import task_results
+from markovia.runtime.keyword_advice import guided, guided_settings
 from markovia.runtime.seeds import generator
 
 UNKNOWN = -1
 """The label of a step whose state is not known."""
 
 
+@guided_settings
+@dataclass(eq=False, repr=False)
 class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     """A hidden Markov model, with scikit-learn's habits.
 
@@ -120,13 +112,17 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         "bernoulli", {"shape", "rate"} (gamma) for "poisson", {"mean", "strength", "scale", "df"} (normal-inverse-Wishart)
         for the others.
     max_iter, tol
-        Iterations at most; the gain of the objective below which learning stops.
+        Iterations at most; the gain of the objective a step of the sequences below which learning stops.
     n_init, n_jobs
         Runs from different starting values, of which the best is kept, and in how many processes.
     random_state
         The seed of starting values.
     progress
         Whether to show a progress bar; None for long runs on a terminal.
+    time_limit
+        Seconds after which learning ends with what it has; Ctrl-C does so too.
+    checkpoint
+        A file that a run keeps what it has learned in, and goes on from.
 
     Attributes
     ----------
@@ -157,77 +153,13 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     _counts = True
     """Whether learning from sequences whose states are all known is counting moves."""
 
-    @guided
-    def __init__(
-        self,
-        n_states: int = 1,
-        *,
-        emission: Any = "categorical",
-        covariance_type: CovarianceType = "full",
-        n_mixtures: int = 2,
-        structure: Structure = "ergodic",
-        band: int | None = None,
-        transition_mask: Any = None,
-        tied: Sequence[Sequence[int]] | None = None,
-        order: int = 1,
-        lags: int = 0,
-        inputs_to: Literal["both", "transitions", "emissions"] = "both",
-        input_penalty: float = 1e-2,
-        symbols: Sequence[Any] | None = None,
-        start: Any = None,
-        transition: Any = None,
-        emission_params: Mapping[str, Any] | None = None,
-        init: Literal["keep", "data"] = "keep",
-        algorithm: Algorithm = "baum-welch",
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        emission_prior: Mapping[str, Any] | None = None,
-        batch_size: int = 32,
-        learning_decay: float = 0.7,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_init: int = 1,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_states = n_states
-        self.emission = emission
-        self.covariance_type = covariance_type
-        self.n_mixtures = n_mixtures
-        self.structure = structure
-        self.band = band
-        self.transition_mask = transition_mask
-        self.tied = tied
-        self.order = order
-        self.lags = lags
-        self.inputs_to = inputs_to
-        self.input_penalty = input_penalty
-        self.symbols = symbols
-        self.start = start
-        self.transition = transition
-        self.emission_params = emission_params
-        self.init = init
-        self.algorithm = algorithm
-        self.start_prior = start_prior
-        self.transition_prior = transition_prior
-        self.emission_prior = emission_prior
-        self.batch_size = batch_size
-        self.learning_decay = learning_decay
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.progress = progress
-
     # -- learning ----------------------------------------------------------------------------------------------
 
     @guided
     def fit(
         self,
         sequences: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         labels: Any = None,
@@ -261,8 +193,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         ([[0.333, 0.667], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]])
         """
         self._check()
-        data = read_sequences(sequences, lengths, by=by)
-        seen, options = self._observations(data, None if inputs is None else read_inputs(inputs, data))
+        data, driving = self._read(sequences, lengths, by, inputs)
+        seen, options = self._observations(data, driving)
         if sample_weight is not None:
             seen = replace(seen, shares=data.weights(sample_weight))
         states = None if labels is None else self._labels(labels, data)
@@ -271,34 +203,39 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         rng = generator(self.random_state)
         begins = self._begins(seen, options, priors, states, 1 if whole else self.n_init, rng)
         if whole and states is not None:
-            runs = [learn_told(begins[0], seen, states, priors)]
-        elif self.algorithm == "stochastic":
+            self._take(learn_told(begins[0], seen, states, priors), data)
+            return self
+        how: dict[str, Any] = {
+            "seen": seen if states is None else seen.told(states), "priors": priors, "max_iter": self.max_iter,
+            "tol": self.tol, "where": data.at,
+        }  # fmt: skip
+        file = self._checkpoint(how["seen"])
+        if self.algorithm == "stochastic":
             require_sums(_plain(begins)[0].emission)
-            runs = [
-                learn_by_batches(
-                    one, seen if states is None else seen.told(states), priors, batch_size=self.batch_size,
-                    decay=self.learning_decay, max_iter=self.max_iter, tol=self.tol, seed=rng, progress=self.progress,
-                    where=data.at,
-                )
-                for one in begins
-            ]  # fmt: skip
-        else:
             run = partial(
-                learn,
-                seen=seen if states is None else seen.told(states),
-                priors=priors,
-                algorithm=self.algorithm,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                progress=self.progress if len(begins) == 1 else False,
-                where=data.at,
+                learn_by_batches, **how, batch_size=self.batch_size, decay=self.learning_decay, seed=rng
             )
-            alone = len(begins) == 1
-            runs = list(
-                task_results(run, begins, n_jobs=self.n_jobs, progress=False if alone else self.progress)
-            )
-        self._take(max(runs, key=lambda found: found.objective), data)
+        else:
+            run = partial(learn, **how, algorithm=self.algorithm, checkpoint=file)
+        # passes over pieces draw from one stream of random numbers
+        jobs = None if self.algorithm == "stochastic" else self.n_jobs
+        with Clock(self.time_limit, False):
+            best = best_climb(run, begins, n_jobs=jobs, progress=self.progress)
+        self._take(best, data)
         return self
+
+    def _checkpoint(self, seen: Observations) -> Checkpoint | None:
+        if self.checkpoint is None:
+            return None
+        if self.n_init > 1:
+            raise InvalidArgument("checkpoint= is the file of one run; leave it out, or give n_init=1")
+        if self.algorithm == "stochastic":
+            raise InvalidArgument(
+                "checkpoint= needs passes over all sequences; leave it out, or algorithm='stochastic'"
+            )
+        how = ("max_iter", "tol", "n_jobs", "progress", "time_limit", "checkpoint")
+        about = {name: value for name, value in self.get_params().items() if name not in how}
+        return Checkpoint(self.checkpoint, digest_of(seen.rows, seen.codes, seen.offsets, seen.shares, about))
 
     def _prepared(
         self, data: Sequences, runs: int, rng: np.random.Generator
@@ -309,8 +246,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         priors = self._priors()
         return seen, priors, _plain(self._begins(seen, options, priors, None, runs, rng))
 
-    def _take(self, found: BaumWelchSettings, data: Sequences) -> None:
-        self._keep(found.model)
+    def _take(self, found: Climb[LearnedChain], data: Sequences) -> None:
+        self._keep(found.state.model)
         self.history_, self.converged_ = found.history, found.converged
         self.__dict__.pop("sums_", None)  # what pieces said before
         self.n_iter_ = len(found.history)
@@ -319,13 +256,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
             self.feature_names_in_ = np.array(data.columns, dtype=object)
         else:
             self.__dict__.pop("feature_names_in_", None)
-        say_hungry(found.hungry)
-        if not found.converged and self.tol > 0.0 and self.max_iter > 1:
-            warnings.warn(
-                f"learning still gained after {self.max_iter} iterations; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        say_hungry(found.state.hungry)
+        found.warn(self.tol)
 
     def _keep(self, model: Any) -> None:
         self._chain_law = None if isinstance(model, HiddenMarkov) else model
@@ -355,38 +287,10 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     # -- questions ---------------------------------------------------------------------------------------------
 
     @guided
-    def predict(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Ints:
-        """Return the most probable path of all sequences in one array, as hmmlearn does; `decode` has one a sequence."""
-        return np.concatenate(self.decode(sequences, lengths, by=by))
-
-    @guided
-    def predict_proba(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Array:
-        """Return p(state | all) of all steps in one array, as hmmlearn does; `smooth` has one a sequence."""
-        return np.concatenate(self.smooth(sequences, lengths, by=by))
-
-    @guided
     def forecast(
-        self,
-        sequences: Any,
-        steps: int,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
+        self, sequences: Any, steps: int, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
         future: Any = None,
-    ) -> list[Array]:
+    ) -> list[Array]:  # fmt: skip
         """Return the distribution of the states of the next steps, one array (steps, states) a sequence.
 
         Where inputs drive the chain, `future` are those of the next steps, one array (steps, inputs) a sequence.
@@ -421,37 +325,16 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
 
     # -- handing over ------------------------------------------------------------------------------------------
 
-    @guided
-    def sample(
-        self, steps: int = 1, n: int | None = None, *, seed: Any = None, inputs: Any = None
-    ) -> tuple[Any, Any]:
-        """Draw a sequence: its observations and its states; lists of n of both where `n` is given.
-
-        `inputs` is one array (steps, inputs) for all, or a list of n. With lags of a Gaussian, zeros lie before the first
-        step.
-
-        Examples
-        --------
-        >>> coin = HMM(2, start=[1, 0], transition=[[0, 1], [1, 0]], emission_params={"probs": [[1, 0], [0, 1]]})
-        >>> x, z = coin.sample(4, seed=0)
-        >>> x[:, 0].tolist(), z.tolist()
-        ([0, 1, 0, 1], [0, 1, 0, 1])
-        """
-        check("steps", steps, Whole(1))
-        check("n", n, Whole(1, none=True))
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Any) -> tuple[list[Any], ...]:
+        # with lags of a Gaussian, zeros lie before the first step
         model, rng = self._model(), generator(seed)
-        count = 1 if n is None else n
-        driving = coming_inputs(inputs, model, count, steps, "inputs=")
-        states = model.draw_states(count, steps, rng, driving)
+        driving = coming_inputs(inputs, model, n, steps, "inputs=")
+        states = model.draw_states(n, steps, rng, driving)
         if hasattr(untied(model.emission), "draw_after"):
             drawn = drawn_after(model.emission, states, driving, rng)
         else:
-            drawn = model.emission.draw(states.ravel(), rng).reshape(count, steps, -1)
-        return (drawn[0], states[0]) if n is None else (list(drawn), list(states))
-
-    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write the model to a file; `markovia.load` reads it back."""
-        ports.call("save", self, path, format=format)
+            drawn = model.emission.draw(states.ravel(), rng).reshape(n, steps, -1)
+        return list(drawn), list(states)
 
     def unroll(self, T: int, *, inputs: Any = None) -> BayesianNetwork:  # noqa: N803
         """Return the Bayesian network of T steps: states `z0`, `z1`, ... and observations `x0`, `x1`, ...
@@ -505,20 +388,19 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
             )
         return self._law(generator(0), start, transition, emission)
 
-    def _n_free(self) -> int:
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters."""
         model = self._model()
         if not isinstance(model, HiddenMarkov):
             return int(model.n_free)
         start = max(int((model.start > 0.0).sum()) - 1, 0)
         return int(model.emission.n_free + start + free_entries(model.transition, self._fixed_moves()))
 
-    def _ask(
-        self, sequences: Any, lengths: Iterable[int] | None, by: str | None, inputs: Any = None
-    ) -> ChainData:
-        model = self._model()
-        data = read_sequences(sequences, lengths, by=by)
+    def _seen(self, given: GivenSequences) -> ChainData:
+        model, data = self._model(), given.rows
         emission: Any = untied(model.emission)
-        driving = asked_inputs(inputs, model, data)
+        driving = asked_inputs(given.inputs, model)
         seen = emission.read_with(data, driving) if hasattr(emission, "read_with") else emission.read(data)
         seen = replace(seen, inputs=driving)
         width = data.values.shape[1]

@@ -5,19 +5,19 @@ Willsky (2011) for the sticky model and its weak limit. Cost of a sweep: steps t
 """
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.collapsed.partition_posterior import PartitionPosterior
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.learning.components.discrete import Categorical, read_symbols
@@ -25,8 +25,11 @@ from markovia.learning.components.families import Components, Observations, chec
 from markovia.learning.sequences.infinite_hmm import BeamSampler, InfiniteChain, InfinitePriors, WeakLimit
 from markovia.models.temporal.hidden_states.emission_families import EMISSIONS
 from markovia.models.temporal.hmm import HMM
+from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.models.temporal.state_questions import ChainData, StateQuestions
+from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import POSITIVE, SECONDS, Choice, Interval, Whole, check
+from markovia.runtime.checks import POSITIVE, Choice, Count, Damping, TimeLimit, Whole, check, check_options
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
@@ -36,10 +39,10 @@ STICKY = (5.0, 1.0)
 
 
 @dataclass(eq=False, repr=False)
-class InfiniteHMM(Estimator):
+class InfiniteHMM(StateQuestions, Estimator):
     """A hidden Markov model with as many states as the data asks for.
 
-    Sequences are read as by `HMM`.
+    Sequences are read, and questions about them answered, as by `HMM`.
 
     Parameters
     ----------
@@ -93,28 +96,28 @@ class InfiniteHMM(Estimator):
     (3, 180)
     """
 
-    emission: str = "categorical"
+    emission: Annotated[str, Choice(FAMILIES)] = "categorical"
     _: KW_ONLY
     method: Literal["beam", "weak-limit"] = "beam"
     sticky: bool | float = False
-    max_iter: int = 400
-    max_states: int = 20
-    n_start: int = 10
+    max_iter: Count = 400
+    max_states: Annotated[int, Whole(2)] = 20
+    n_start: Count = 10
     covariance_type: Literal["full", "diag", "spherical"] = "full"
     symbols: Any = None
     emission_prior: Mapping[str, Any] | None = None
     alpha: Any = (1.0, 1.0)
     gamma: Any = (1.0, 1.0)
-    min_mass: float = 0.01
+    min_mass: Damping = 0.01
     random_state: Any = None
-    time_limit: float | None = None
+    time_limit: TimeLimit = None
     checkpoint: str | os.PathLike[str] | None = None
     progress: bool | None = False
 
-    def fit(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Self:
+    def fit(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:
         """Draw paths and parameters given sequences, and return the model itself; on an error it stays as it was."""
         self._check()
-        data = read_sequences(sequences, lengths, by=by)
+        data = self._read(sequences, lengths, by).rows
         rng = generator(self.random_state)
         seen, template = self._observations(data, rng)
         rho = STICKY if self.sticky is True else float(self.sticky)
@@ -169,41 +172,23 @@ class InfiniteHMM(Estimator):
         check_is_fitted(self, "n_states_")
         return PartitionPosterior(self.states_draws_)
 
-    def decode(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> list[Ints]:
-        """Return the most probable path of each sequence under `hmm_`."""
-        check_is_fitted(self, "hmm_")
-        return list(self.hmm_.decode(sequences, lengths, by=by))
+    # answers are those of `hmm_`
 
-    def predict(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Ints:
-        """Return the most probable path of all sequences in one array, under `hmm_`."""
+    def _seen(self, given: GivenSequences) -> ChainData:
         check_is_fitted(self, "hmm_")
-        return self.hmm_.predict(sequences, lengths, by=by)
+        return self.hmm_._seen(given)
 
-    def predict_proba(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return p(state | all) of all steps in one array, under `hmm_`."""
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Any) -> tuple[list[Any], ...]:
         check_is_fitted(self, "hmm_")
-        return self.hmm_.predict_proba(sequences, lengths, by=by)
+        return self.hmm_._draw(steps, n, inputs, seed)
 
-    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return log p(sequences) under `hmm_`."""
-        check_is_fitted(self, "hmm_")
-        return float(self.hmm_.score(sequences, lengths, by=by))
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters of `hmm_`."""
+        return self.hmm_.n_free
 
     def _check(self) -> None:
-        check("emission", self.emission, Choice(FAMILIES))
-        check("method", self.method, Choice(("beam", "weak-limit")))
-        check("max_iter", self.max_iter, Whole(1))
-        check("max_states", self.max_states, Whole(2))
-        check("n_start", self.n_start, Whole(1))
-        check("covariance_type", self.covariance_type, Choice(("full", "diag", "spherical")))
-        check(
-            "min_mass", self.min_mass, Interval(0.0, 1.0, open="high", said="a number from 0 up to but not 1")
-        )
-        check("time_limit", self.time_limit, SECONDS)
+        check_options(self)
         if not isinstance(self.sticky, bool) and not (
             isinstance(self.sticky, int | float) and 0 <= self.sticky < 1
         ):

@@ -5,24 +5,28 @@ Reference: Brand, Oliver and Pentland (1997). Cost of an answer: steps times the
 number of joint states.
 """
 
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal, Self
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
-from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.data.sequences.sequences import Sequences
+from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import Categorical, chosen
 from markovia.learning.components.families import Components, Observations, distinct, probabilities
 from markovia.learning.components.gaussian import Gaussian
-from markovia.learning.sequences.baum_welch import BaumWelchSettings, Priors, learn, refuse
+from markovia.learning.sequences.baum_welch import LearnedChain, Priors, learn, refuse
 from markovia.learning.sequences.joint_chains import ByChain, JointChains, members
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
 from markovia.models.temporal.unrolled_hmm import given_earlier
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.checks import Count, TimeLimit, Tolerance, Whole, check_options
+from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
@@ -30,130 +34,109 @@ MOST = 2_000
 """Joint states up to which answers are exact; there are none beyond."""
 
 
-class JointHMM(Estimator):
+@dataclass(eq=False, repr=False)
+class JointHMM(CountedSequenceModel, Estimator):
     """What factorial and coupled models have in common: several hidden chains, answered as one."""
 
     _coupled = False
+    _takes_inputs = False
 
-    def __init__(
-        self,
-        n_states: Sequence[int] = (2, 2),
-        *,
-        emission: Literal["gaussian", "categorical"] = "gaussian",
-        start: Any = None,
-        transition: Any = None,
-        emission_params: Mapping[str, Any] | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_init: int = 1,
-        random_state: Any = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.n_states = n_states
-        self.emission = emission
-        self.start = start
-        self.transition = transition
-        self.emission_params = emission_params
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_init = n_init
-        self.random_state = random_state
-        self.progress = progress
+    n_states: Sequence[int] = (2, 2)
+    _: KW_ONLY
+    emission: Literal["gaussian", "categorical"] = "gaussian"
+    start: Any = None
+    transition: Any = None
+    emission_params: Mapping[str, Any] | None = None
+    max_iter: Count = 100
+    tol: Tolerance = 1e-5
+    n_init: Count = 1
+    random_state: Any = None
+    progress: bool | None = None
+    time_limit: TimeLimit = None
 
-    def fit(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Self:
+    def fit(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:
         """Learn by expectation-maximisation from the values that are given, or from others made up from the data."""
         sizes = self._sizes()
-        data = read_sequences(sequences, lengths, by=by)
-        seen = self._read(data)
+        data = self._read(sequences, lengths, by).rows
+        seen = self._observations(data)
         rng = generator(self.random_state)
-        runs = []
+        begins = []
         for i in range(self.n_init):
             emission = self._given_emission() if i == 0 else None
             emission = self._started(seen, rng) if emission is None else emission
             starts, transitions = self._chains(rng)
-            model = JointChains(sizes, starts, transitions, emission)
-            runs.append(self._learn(model, seen, data))
-        best = max(runs, key=lambda found: found.objective)
-        self.model_: JointChains = best.model
-        self.startprob_, self.transmat_, self.emission_ = best.model[1:]
+            begins.append(JointChains(sizes, starts, transitions, emission))
+        with Clock(self.time_limit, False):
+            best = best_climb(partial(self._learn, seen=seen, data=data), begins, progress=self.progress)
+        self.model_: JointChains = best.state.model
+        self.startprob_, self.transmat_, self.emission_ = self.model_[1:]
         self.history_, self.converged_, self.n_iter_ = best.history, best.converged, len(best.history)
         self.n_features_in_ = data.values.shape[1]
-        if not best.converged and self.tol > 0.0 and self.max_iter > 1:
-            warnings.warn(
-                f"learning still gained after {self.max_iter} iterations; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        best.warn(self.tol)
         return self
 
-    def _learn(self, model: JointChains, seen: Observations, data: Sequences) -> BaumWelchSettings:
+    def _learn(
+        self, model: JointChains, seen: Observations, data: Sequences, progress: bool | None
+    ) -> Climb[LearnedChain]:
         none = Priors(1.0, 1.0, {})
         return learn(
-            model, seen, none, max_iter=self.max_iter, tol=self.tol, progress=self.progress, where=data.at
+            model, seen, none, max_iter=self.max_iter, tol=self.tol, progress=progress, where=data.at
         )
 
-    def log_prob(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return log p(x) of each sequence; minus infinity for an impossible one."""
-        model, _, seen = self._ask(sequences, lengths, by)
-        return model.chain.filter(seen.seen_by(model.emission)).log_probs
-
-    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return log p(x) of all sequences together."""
-        return float(self.log_prob(sequences, lengths, by=by).sum())
+    def _log_prob(self, given: GivenSequences) -> Array:
+        model, _, seen = self._seen(given)
+        return model.chain.log_probs(seen.seen_by(model.emission))
 
     def filter(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None
     ) -> list[tuple[Array, ...]]:
         """Return p(z_t | x_0 ... x_t) of each chain, one tuple of arrays (steps, states) a sequence."""
-        model, data, seen = self._ask(sequences, lengths, by)
+        model, data, seen = self._seen(self._read(sequences, lengths, by))
         found = model.chain.filter(seen.seen_by(model.emission))
         refuse(found.stuck, data.at)
         return self._by_chain(model, data, found.now)
 
     def smooth(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None
     ) -> list[tuple[Array, ...]]:
         """Return p(z_t | x) of each chain, one tuple of arrays (steps, states) a sequence."""
-        model, data, seen = self._ask(sequences, lengths, by)
+        model, data, seen = self._seen(self._read(sequences, lengths, by))
         found = model.chain.smooth(seen.seen_by(model.emission))
         refuse(found.stuck, data.at)
         return self._by_chain(model, data, found.sums)
 
-    def decode(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> list[Ints]:
+    def decode(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Ints]:
         """Return the most probable states of all chains together, one array (steps, chains) a sequence."""
-        model, data, seen = self._ask(sequences, lengths, by)
+        model, data, seen = self._seen(self._read(sequences, lengths, by))
         observed = seen.seen_by(model.emission)
         paths, log_probs = model.chain.best(observed)
         if (log_probs == -np.inf).any():
             refuse(model.chain.filter(observed).stuck, data.at)
         return data.split(members(model.sizes)[paths])
 
-    def sample(self, steps: int = 1, n: int | None = None, *, seed: Any = None) -> tuple[Any, Any]:
-        """Draw a sequence: its observations and its states (steps, chains); lists of n of both where `n` is given."""
-        check("steps", steps, Whole(1))
-        check("n", n, Whole(1, none=True))
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters."""
+        return self._model().n_free
+
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Any) -> tuple[list[Any], ...]:
+        # states are (steps, chains)
         model, rng = self._model(), generator(seed)
-        count = 1 if n is None else n
-        shown = np.empty((count, steps, len(model.sizes)), dtype=np.int64)
+        shown = np.empty((n, steps, len(model.sizes)), dtype=np.int64)
         for t in range(steps):
             before = (
                 np.ravel_multi_index(tuple(shown[:, t - 1].T), model.sizes) if t and self._coupled else None
             )
             for i, (start, table) in enumerate(zip(model.starts, model.transitions, strict=True)):
                 own = shown[:, t - 1, i] if before is None else before
-                shown[:, t, i] = chosen(np.repeat(start[None], count, axis=0) if t == 0 else table[own], rng)
+                shown[:, t, i] = chosen(np.repeat(start[None], n, axis=0) if t == 0 else table[own], rng)
         drawn: Any = model.emission
-        rows = shown.reshape(count * steps, -1)
+        rows = shown.reshape(n * steps, -1)
         if isinstance(drawn, Categorical):
             drawn = drawn.draw(np.asarray(np.ravel_multi_index(tuple(rows.T), model.sizes)), rng)
         else:
             drawn = drawn.draw_parts(rows, rng)
-        drawn = drawn.reshape(count, steps, -1)
-        return (drawn[0], shown[0]) if n is None else (list(drawn), list(shown))
+        return list(drawn.reshape(n, steps, -1)), list(shown)
 
     def network(self) -> DynamicBayesianNetwork:
         """Return the dynamic network with states `z_0`, `z_1`, ... and what is seen: `x`, or `x_0`, `x_1`, ... by column."""
@@ -200,10 +183,7 @@ class JointHMM(Estimator):
         return list(zip(*(data.split(one) for one in each), strict=True))
 
     def _sizes(self) -> tuple[int, ...]:
-        check("emission", self.emission, Choice(("gaussian", "categorical")))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
+        check_options(self)
         sizes = tuple(self.n_states) if isinstance(self.n_states, list | tuple | np.ndarray) else ()
         if not sizes or any(not Whole(1).admits(n) for n in sizes):
             raise InvalidArgument(f"n_states= has the number of states of each chain, not {self.n_states!r}")
@@ -252,12 +232,9 @@ class JointHMM(Estimator):
             )
         return JointChains(self._sizes(), starts, transitions, emission)
 
-    def _ask(
-        self, sequences: Any, lengths: Iterable[int] | None, by: str | None
-    ) -> tuple[JointChains, Sequences, Observations]:
+    def _seen(self, given: GivenSequences) -> tuple[JointChains, Sequences, Observations]:
         model = self._model()
-        data = read_sequences(sequences, lengths, by=by)
-        return model, data, self._read(data, model.emission)
+        return model, given.rows, self._observations(given.rows, model.emission)
 
     def _named(self, *names: str) -> list[Any] | None:
         if self.emission_params is None:
@@ -268,7 +245,7 @@ class JointHMM(Estimator):
             )
         return [self.emission_params[name] for name in names]
 
-    def _read(self, data: Sequences, emission: Any = None) -> Observations:
+    def _observations(self, data: Sequences, emission: Any = None) -> Observations:
         raise NotImplementedError
 
     def _given_emission(self) -> Components | None:
@@ -278,6 +255,7 @@ class JointHMM(Estimator):
         raise NotImplementedError
 
 
+@dataclass(eq=False, repr=False)
 class CoupledHMM(JointHMM):
     """Hidden chains that each emit a column of their own, and each depend on the states of all before.
 
@@ -291,7 +269,7 @@ class CoupledHMM(JointHMM):
         The start of each chain, and its transition with an axis for each chain's state before and one for its next.
     emission_params
         {"means"} and {"variances"}, or {"probs"}, each a list with an array for each chain.
-    max_iter, tol, n_init, random_state, progress
+    max_iter, tol, n_init, random_state, progress, time_limit
         As in `HMM`.
 
     Attributes
@@ -312,7 +290,7 @@ class CoupledHMM(JointHMM):
 
     _coupled = True
 
-    def _read(self, data: Sequences, emission: Any = None) -> Observations:
+    def _observations(self, data: Sequences, emission: Any = None) -> Observations:
         sizes = self._sizes()
         if data.values.shape[1] != len(sizes):
             raise InvalidArgument(

@@ -6,13 +6,12 @@ periods, stationary laws, hitting times) holds for it too, and comes from `infer
 
 from collections.abc import Hashable, Iterable
 from itertools import product
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import IncompleteModel, InvalidArgument, InvalidTable, UnsupportedModel
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.inference.theory.markov_chain import FiniteChain
@@ -21,15 +20,15 @@ from markovia.learning.components.families import probabilities
 from markovia.learning.sequences.history_tables import history_table, require_room, start_table, windows
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
 from markovia.models.temporal.unrolled import markov_chain
-from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Whole, check
+from markovia.runtime.checks import NOT_NEGATIVE, Whole, check, numbers
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 
-class MarkovChain(FiniteChain, InNotebooks):
+class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
     """A Markov chain on finitely many symbols, given or learned from sequences.
 
     Parameters
@@ -67,7 +66,14 @@ class MarkovChain(FiniteChain, InNotebooks):
     (['dry', 'wet'], [[0.6, 0.4], [0.5, 0.5]])
     >>> rain.hitting_times("wet").round(6).tolist()
     [2.5, 0.0]
+    >>> coin = MarkovChain([[0.9, 0.1], [0.5, 0.5]], start=[1, 0])
+    >>> np.exp(coin.log_prob([[0, 1, 1], [0, None, 1]])).round(6).tolist()
+    [0.05, 0.14]
+    >>> MarkovChain([[0, 1], [1, 0]], start=[1, 0]).sample(4, seed=0).tolist()
+    [0, 1, 0, 1]
     """
+
+    _takes_inputs = False
 
     def __init__(
         self,
@@ -128,12 +134,7 @@ class MarkovChain(FiniteChain, InNotebooks):
     # -- learning ------------------------------------------------------------------------------------------------
 
     def fit(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        sample_weight: Any = None,
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, sample_weight: Any = None
     ) -> Self:
         """Learn the start and the table by counting, and return the chain itself.
 
@@ -149,7 +150,7 @@ class MarkovChain(FiniteChain, InNotebooks):
         >>> MarkovChain(order=2).fit([[0, 0, 1, 0, 0, 1]]).table[0, 0].tolist()
         [0.0, 1.0]
         """
-        data = read_sequences(sequences, lengths, by=by)
+        data = self._read(sequences, lengths, by).rows
         symbols, codes = self._coded(data)
         self._learn(codes, data.offsets, data.weights(sample_weight), symbols)
         return self
@@ -168,24 +169,10 @@ class MarkovChain(FiniteChain, InNotebooks):
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def log_prob(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return log p of each sequence; steps that are missing are summed out.
-
-        Examples
-        --------
-        >>> coin = MarkovChain([[0.9, 0.1], [0.5, 0.5]], start=[1, 0])
-        >>> np.exp(coin.log_prob([[0, 1, 1], [0, None, 1]])).round(6).tolist()
-        [0.05, 0.14]
-        """
-        data, codes = self._read(sequences, lengths, by)
-        return self._log_probs(codes, data.offsets)
-
-    def _read(self, sequences: Any, lengths: Iterable[int] | None, by: str | None) -> tuple[Sequences, Ints]:
-        symbols = self.symbols
-        data = read_sequences(sequences, lengths, by=by)
-        return data, read_symbols(data, symbols).codes
+    def _log_prob(self, given: GivenSequences) -> Array:
+        # steps that are missing are summed out
+        codes = read_symbols(given.rows, self.symbols).codes
+        return self._log_probs(codes, given.rows.offsets)
 
     def _log_probs(self, codes: Ints, offsets: Ints) -> Array:
         n, k = len(self.symbols), self.order
@@ -226,12 +213,8 @@ class MarkovChain(FiniteChain, InNotebooks):
         seen = HiddenChain(self.start, self.transition).filter(Observed.of(logs))
         return seen.now[-1], float(seen.log_probs[0])
 
-    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return log p of all sequences together."""
-        return float(self.log_prob(sequences, lengths, by=by).sum())
-
     def forecast(
-        self, sequences: Any, steps: int = 1, lengths: Iterable[int] | None = None, *, by: str | None = None
+        self, sequences: Any, steps: int = 1, lengths: Lengths = None, *, by: str | None = None
     ) -> list[Array]:
         """Return the law of each of the next symbols, one array (steps, symbols) a sequence.
 
@@ -241,7 +224,8 @@ class MarkovChain(FiniteChain, InNotebooks):
         [[0.5, 0.5], [0.7, 0.3]]
         """
         check("steps", steps, Whole(1))
-        data, codes = self._read(sequences, lengths, by)
+        data = self._read(sequences, lengths, by).rows
+        codes = read_symbols(data, self.symbols).codes
         n, k, offsets = len(self.symbols), self.order, data.offsets
         if (data.lengths < k).any():
             raise InvalidArgument(
@@ -264,57 +248,31 @@ class MarkovChain(FiniteChain, InNotebooks):
             now = both.reshape(len(data), -1)
         return list(np.stack(found, axis=1))
 
-    def predict(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> list[Any]:
+    def predict(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Any]:
         """Return the most probable next symbol after each sequence."""
         return [self.symbols[int(p[0].argmax())] for p in self.forecast(sequences, 1, lengths, by=by)]
 
-    def sample(self, steps: int = 1, n: int | None = None, *, seed: Seed = None) -> Any:
-        """Draw a sequence of symbols, or a list of n of them.
-
-        Examples
-        --------
-        >>> MarkovChain([[0, 1], [1, 0]], start=[1, 0]).sample(4, seed=0).tolist()
-        [0, 1, 0, 1]
-        """
-        check("steps", steps, Whole(1))
-        check("n", n, Whole(1, none=True))
-        rng, many, k, size = generator(seed), 1 if n is None else n, self.order, len(self.symbols)
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
+        rng, k, size = generator(seed), self.order, len(self.symbols)
         rows = self.table.reshape(-1, size)
-        history = chosen(np.repeat(self.start[None], many, axis=0), rng)
+        history = chosen(np.repeat(self.start[None], n, axis=0), rng)
         digits = [history // size**back % size for back in range(k - 1, -1, -1)]
         for _ in range(steps - k):
             digits.append(chosen(rows[history], rng))
             history = history % size ** (k - 1) * size + digits[-1]
         codes = np.stack(digits[:steps], axis=1)
         if self.symbols == list(range(size)):
-            found = list(codes)
-        else:
-            made = np.empty(size, dtype=object)
-            made[:] = self.symbols
-            found = list(made[codes])
-        return found[0] if n is None else found
+            return (list(codes),)
+        named = np.empty(size, dtype=object)
+        named[:] = self.symbols
+        return (list(named[codes]),)
 
     @property
     def n_free(self) -> int:
         """The number of free parameters, those of the start included."""
         return len(self.start) - 1 + len(self.start) * (len(self.symbols) - 1)
 
-    def bic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return the Bayesian information criterion on sequences; smaller is better."""
-        steps = int(read_sequences(sequences, lengths, by=by).offsets[-1])
-        return self.n_free * float(np.log(steps)) - 2.0 * self.score(sequences, lengths, by=by)
-
-    def aic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return Akaike's information criterion on sequences; smaller is better."""
-        return 2.0 * self.n_free - 2.0 * self.score(sequences, lengths, by=by)
-
     # -- the graph -----------------------------------------------------------------------------------------------
-
-    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write the chain to a file; `markovia.load` reads it back."""
-        ports.call("save", self, path, format=format)
 
     def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
         """Return the Bayesian network of T steps, `x0`, `x1`, ..., each with as many parents as the order says.
@@ -381,10 +339,7 @@ class MarkovChain(FiniteChain, InNotebooks):
 
 def _histories(table: Any, symbols: list[Any] | None, order: int) -> dict[str, Any]:
     """Return a checked table of a higher order with the histories it is about."""
-    try:
-        values = np.array(table, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidTable("a transition table is an array of numbers") from None
+    values = numbers(table, "a transition table is an array of numbers", InvalidTable)
     if values.ndim != order + 1 or len(set(values.shape)) != 1 or not values.size:
         raise InvalidTable(
             f"the table of a chain of order {order} has {order + 1} axes of one length, not shape {values.shape}"

@@ -6,15 +6,15 @@ Answers are those of extended, unscented, cubature, ensemble or Gaussian-sum fil
 nonlinear_filter`). The functions are written with `jax.numpy`, so that they are compiled, and differentiated where needed.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Any, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.inference.sequences.forecast import Forecast, GaussianSteps
 from markovia.inference.sequences.nonlinear_filter import (
     Known,
     Method,
@@ -27,17 +27,21 @@ from markovia.inference.sequences.nonlinear_filter import (
 from markovia.inference.sequences.padded import PerSequence, padded
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import covariance
-from markovia.models.temporal.forecast import Forecast, longer, normal_forecast
+from markovia.models.temporal.sequence_model import GivenSequences, Lengths, inputs_of_steps
+from markovia.models.temporal.state_space_model import StateSpaceModel, continued
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.checks import Count, Positive, Whole, check_options
 from markovia.runtime.double_precision import x64
 from markovia.runtime.estimator import Estimator
+from markovia.runtime.keyword_advice import guided_settings
 from markovia.runtime.seeds import Seed, generator
 
 Mixture = Sequence[tuple[float, ArrayLike, ArrayLike]]
 
 
-class NonlinearStateSpace(Estimator):
+@guided_settings
+@dataclass(eq=False, repr=False)
+class NonlinearStateSpace(StateSpaceModel, Estimator):
     """A state-space model of two functions and Gaussian noise.
 
     Parameters
@@ -86,80 +90,34 @@ class NonlinearStateSpace(Estimator):
     ((40, 2), True)
     """
 
-    def __init__(
-        self,
-        transition: Callable[..., Any],
-        observation: Callable[..., Any],
-        transition_cov: ArrayLike = 1.0,
-        observation_cov: ArrayLike = 1.0,
-        initial_mean: ArrayLike = 0.0,
-        initial_cov: ArrayLike = 1.0,
-        *,
-        method: Method = "extended",
-        iterations: int = 1,
-        alpha: float = 1.0,
-        beta: float = 2.0,
-        kappa: float = 0.0,
-        members: int = 500,
-        inflation: float = 1.0,
-        localisation: ArrayLike | None = None,
-        components: int = 8,
-        initial: Mixture | None = None,
-        transition_noise: Mixture | None = None,
-        observation_noise: Mixture | None = None,
-        random_state: Seed = None,
-    ) -> None:
-        self.transition = transition
-        self.observation = observation
-        self.transition_cov = transition_cov
-        self.observation_cov = observation_cov
-        self.initial_mean = initial_mean
-        self.initial_cov = initial_cov
-        self.method = method
-        self.iterations = iterations
-        self.alpha = alpha
-        self.beta = beta
-        self.kappa = kappa
-        self.members = members
-        self.inflation = inflation
-        self.localisation = localisation
-        self.components = components
-        self.initial = initial
-        self.transition_noise = transition_noise
-        self.observation_noise = observation_noise
-        self.random_state = random_state
+    transition: Callable[..., Any]
+    observation: Callable[..., Any]
+    transition_cov: ArrayLike = 1.0
+    observation_cov: ArrayLike = 1.0
+    initial_mean: ArrayLike = 0.0
+    initial_cov: ArrayLike = 1.0
+    _: KW_ONLY
+    method: Method = "extended"
+    iterations: Count = 1
+    alpha: Positive = 1.0
+    beta: float = 2.0
+    kappa: float = 0.0
+    members: Annotated[int, Whole(2)] = 500
+    inflation: Positive = 1.0
+    localisation: ArrayLike | None = None
+    components: Count = 8
+    initial: Mixture | None = None
+    transition_noise: Mixture | None = None
+    observation_noise: Mixture | None = None
+    random_state: Seed = None
 
     # -- questions ---------------------------------------------------------------------------------------------
 
-    def log_prob(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
-    ) -> Array:
-        """Return the log likelihood of each sequence, as the method approximates it; NaN is missing."""
-        return self.filter(sequences, lengths, by=by, inputs=inputs).log_prob
-
-    def score(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
-    ) -> float:
-        """Return the log likelihood of all sequences."""
-        return float(self.log_prob(sequences, lengths, by=by, inputs=inputs).sum())
+    def _log_prob(self, given: GivenSequences) -> Array:
+        return self._filtered(given).log_prob
 
     def filter(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
     ) -> FilteredStates:
         """Return the states given what was observed up to each step.
 
@@ -170,16 +128,10 @@ class NonlinearStateSpace(Estimator):
         inputs
             Known inputs, in the same form; the functions take a step's as a second argument.
         """
-        rows = read_sequences(sequences, lengths, by=by)
-        return self._filtered(rows, self._inputs(rows, inputs, lengths, by))
+        return self._filtered(self._read(sequences, lengths, by, inputs))
 
     def smooth(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
     ) -> SmoothedStates:
         """Return the states given whole sequences.
 
@@ -190,57 +142,27 @@ class NonlinearStateSpace(Estimator):
         """
         if self.method == "gaussian-sum":
             raise UnsupportedModel("method='gaussian-sum' only filters; smooth by 'extended' or 'unscented'")
-        rows = read_sequences(sequences, lengths, by=by)
-        mean, cov, log_prob = self._run(smoother_program, rows, self._inputs(rows, inputs, lengths, by))
-        means, covs = (PerSequence.unpadded(part, rows.offsets, rows.single) for part in (mean, cov))
+        given = self._read(sequences, lengths, by, inputs)
+        mean, cov, log_prob = self._run(smoother_program, given)
+        means, covs = (PerSequence.unpadded(x, given.rows.offsets, given.rows.single) for x in (mean, cov))
         return SmoothedStates(means, covs, np.asarray(log_prob))
 
-    def forecast(
-        self,
-        sequences: Any,
-        steps: int,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
-        future_inputs: Any = None,
-        level: float = 0.95,
-    ) -> Forecast:
-        """Return what comes after each sequence.
+    def _forecast(self, given: GivenSequences, steps: int, ahead: Array | None, level: float) -> Forecast:
+        found = self._filtered(continued(given, steps, ahead))
 
-        Parameters
-        ----------
-        sequences, lengths, by, inputs
-            As in `filter`.
-        steps
-            How many steps ahead.
-        future_inputs
-            The inputs of those steps: one array for all sequences, where there are inputs.
-        level
-            The probability of the intervals.
-        """
-        check_count("steps", steps, 1)
-        check_level("level", level)
-        rows = read_sequences(sequences, lengths, by=by)
-        known = longer(rows, rows.numbers(), np.full((steps, rows.values.shape[1]), np.nan))
-        given = self._inputs(rows, inputs, lengths, by)
-        if given is not None:
-            ahead = np.asarray(future_inputs, dtype=np.float64).reshape(steps, -1)
-            given = longer(rows, given, ahead).values
-        found = self._filtered(known, given)
-        parts = (found.expected, found.expected_cov, found.predicted_mean, found.predicted_cov)
-        m, c, x, v = ([one[-steps:] for one in part] for part in parts)
-        return normal_forecast(m, c, x, v, level, rows.single)
+        def laws(means: PerSequence, covs: PerSequence) -> list[GaussianSteps]:
+            return [GaussianSteps.of(m[-steps:], c[-steps:]) for m, c in zip(means, covs, strict=True)]
 
-    def sample(
-        self, steps: int, n: int = 1, *, inputs: Any = None, seed: Seed = None
-    ) -> tuple[list[Array], list[Array]]:
-        """Draw n sequences of so many steps, all with the same inputs; returns lists of observations and of states."""
+        observed, states = (
+            laws(found.expected, found.expected_cov),
+            laws(found.predicted_mean, found.predicted_cov),
+        )
+        return Forecast(observed, states, level, given.rows.single)
+
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
         import jax
 
-        check_count("steps", steps, 1)
-        check_count("n", n, 1)
-        u = None if inputs is None else np.asarray(inputs, dtype=np.float64).reshape(steps, -1)
+        u = None if inputs is None else inputs_of_steps("inputs", inputs, steps)
         p = self._check(u)
         with x64():
             keys = jax.random.split(_key(generator(seed)), n)
@@ -250,8 +172,8 @@ class NonlinearStateSpace(Estimator):
 
     # -- reading -----------------------------------------------------------------------------------------------
 
-    def _filtered(self, rows: Sequences, u: Array | None) -> FilteredStates:
-        found = self._run(filter_program, rows, u)
+    def _filtered(self, given: GivenSequences) -> FilteredStates:
+        rows, found = given.rows, self._run(filter_program, given)
         parts = [PerSequence.unpadded(part, rows.offsets, rows.single) for part in found[:6]]
         y = PerSequence.of(rows.numbers(), rows.offsets, rows.single)
         names = ("mean", "cov", "predicted_mean", "predicted_cov", "expected", "expected_cov")
@@ -264,9 +186,10 @@ class NonlinearStateSpace(Estimator):
             result, components=[(np.exp(w), m, c) for w, m, c in zip(logs, mean, cov, strict=True)]
         )
 
-    def _run(self, program: Any, rows: Sequences, u: Array | None) -> Any:
+    def _run(self, program: Any, given: GivenSequences) -> Any:
         import jax
 
+        rows, u = given
         self._check_settings()
         p = self._check(u)
         values = rows.numbers()
@@ -303,12 +226,7 @@ class NonlinearStateSpace(Estimator):
         return found
 
     def _check_settings(self) -> None:
-        check_choice("method", self.method, get_args(Method))
-        check_count("iterations", self.iterations, 1)
-        check_count("members", self.members, 2)
-        check_count("components", self.components, 1)
-        check_number("alpha", self.alpha, positive=True)
-        check_number("inflation", self.inflation, positive=True)
+        check_options(self)
         if self.alpha**2 * (self._size + self.kappa) <= 0:
             raise InvalidArgument("kappa= is larger than minus the number of states")
         if self.method != "gaussian-sum" and any(
@@ -379,16 +297,6 @@ class NonlinearStateSpace(Estimator):
         if taper.shape != (n, p):
             raise InvalidArgument(f"localisation= is {n} by {p}, not of shape {taper.shape}")
         return Known(start, noises[0], noises[1], taper, keys)
-
-    def _inputs(self, rows: Sequences, inputs: Any, lengths: Any, by: str | None) -> Array | None:
-        if inputs is None:
-            return None
-        found: Array = read_sequences(inputs, lengths, by=by).numbers(missing=False)
-        if len(found) != len(rows.values):
-            raise InvalidArgument(
-                f"inputs= has {len(found):,} steps, but the sequences have {len(rows.values):,}"
-            )
-        return found
 
 
 def _mixture(name: str, parts: Mixture, size: int) -> StateNoise:

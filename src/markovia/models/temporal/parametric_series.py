@@ -1,22 +1,24 @@
 """Series whose state-space matrices are a function of a few parameters, which are learned by maximum likelihood."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import IncompleteModel, InvalidArgument
-from markovia.inference.sequences.kalman_filter import Form, KalmanFilter
+from markovia.inference.sequences.kalman_filter import KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter, fit_likelihood
+from markovia.models.temporal.kalman_model import KalmanModel
 from markovia.models.temporal.linear_state_space import LinearStateSpace
+from markovia.models.temporal.sequence_model import Lengths
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import check_count, check_number
+from markovia.runtime.checks import check_options
 
 
-class ParametricSeries(LinearStateSpace):
+class ParametricSeries(KalmanModel):
     """A state-space model with named parameters: what presets have in common.
 
     Attributes
@@ -31,7 +33,7 @@ class ParametricSeries(LinearStateSpace):
         How many iterations there were, and whether they settled.
     """
 
-    form: Form = "covariance"
+    form = "covariance"
     params: Mapping[str, float] | Sequence[float] | None
     max_iter: int
     tol: float
@@ -74,12 +76,7 @@ class ParametricSeries(LinearStateSpace):
         return {"transition_input": None, "observation_input": _weights(self._known())}
 
     def fit(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
     ) -> Self:
         """Learn the parameters by maximum likelihood; each input gets a weight of its own.
 
@@ -88,13 +85,9 @@ class ParametricSeries(LinearStateSpace):
         InvalidArgument
             For sequences that the model cannot have.
         """
-        check_count("max_iter", self.max_iter, 1)
-        check_number("tol", self.tol)
-        rows = read_sequences(sequences, lengths, by=by)
-        values, u = rows.numbers(), self._read_inputs(inputs, lengths, by)
-        if u is not None and len(u) != len(values):
-            raise InvalidArgument(f"inputs= has {len(u):,} steps, but the sequences have {len(values):,}")
-        values, centre = self._centred(values, rows.offsets)
+        check_options(self)
+        rows, u = self._read(sequences, lengths, by, inputs)
+        values, centre = self._centred(rows.numbers(), rows.offsets)
         # a missing step in between, so that no difference is that of two sequences
         apart = np.insert(values, rows.offsets[1:-1], np.nan, axis=0)
         groups = self._parameters(apart, u)
@@ -141,6 +134,9 @@ class ParametricSeries(LinearStateSpace):
         return KalmanFilter(
             self._matrices(params), values, rows.offsets, observation_push=push, at=rows.at, times=100
         )
+
+
+LinearStateSpace.register(ParametricSeries)  # a preset is one too, with settings of its own
 
 
 def input_parameters(inputs: Array | None, spread: float) -> list[LikelihoodParameter]:

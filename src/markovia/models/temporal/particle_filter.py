@@ -6,15 +6,15 @@ The algorithms are in `markovia.inference.particles`. References: Gordon, Salmon
 Papaspiliopoulos, An Introduction to Sequential Monte Carlo (2020).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
-from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.particles.filtering import Filter, fresh_seeds, step_keys
 from markovia.inference.particles.laws import by_name, value_of
 from markovia.inference.particles.model import ParticleModel, shape_of
@@ -22,7 +22,6 @@ from markovia.inference.particles.moves import Moves
 from markovia.inference.particles.parameter_chains import ParameterChains
 from markovia.inference.particles.results import (
     ParticleFiltered,
-    ParticleForecast,
     ParticleSmoothed,
     ParticleStep,
     check_trouble,
@@ -35,23 +34,29 @@ from markovia.inference.particles.simulation import predict, simulate
 from markovia.inference.particles.smoothing import backward_paths, fixed_lag
 from markovia.inference.particles.two_filter import two_filter
 from markovia.inference.particles.unknown_parameters import Unknown
+from markovia.inference.sequences.forecast import Forecast
 from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.weighted_draws.resampling import Scheme
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.particle_data import ParticleData, particle_data
 from markovia.models.temporal.particle_network import coded, network_laws
 from markovia.models.temporal.particle_state import ParticleState, after
+from markovia.models.temporal.sequence_model import GivenSequences, Lengths, inputs_of_steps
+from markovia.models.temporal.state_space_model import StateSpaceModel
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Interval, check, check_choice, check_count, check_level
+from markovia.runtime.checks import NumberRange, Whole, check_choice, check_count, check_level, check_options
 from markovia.runtime.double_precision import x64
 from markovia.runtime.estimator import Estimator
+from markovia.runtime.keyword_advice import guided_settings
 from markovia.runtime.seeds import Seed
 
 Method = Literal["bootstrap", "guided", "auxiliary", "twisted"]
 Smoothing = Literal["backward", "fixed-lag", "two-filter"]
 
 
-class ParticleFilter(Estimator):
+@guided_settings
+@dataclass(eq=False, repr=False)
+class ParticleFilter(StateSpaceModel, Estimator):
     """A state-space model of any distributions, answered by particles.
 
     Parameters
@@ -106,39 +111,23 @@ class ParticleFilter(Estimator):
     True
     """
 
-    def __init__(
-        self,
-        initial: Any = None,
-        transition: Any = None,
-        observation: Any = None,
-        *,
-        n_particles: int = 1_000,
-        method: Method = "bootstrap",
-        proposal: Any = None,
-        initial_proposal: Any = None,
-        lookahead: Any = None,
-        twist: Any = None,
-        parameters: Mapping[str, Any] | None = None,
-        resampling: Scheme = "systematic",
-        ess_threshold: float = 0.5,
-        random_state: Seed = None,
-    ) -> None:
-        self.initial = initial
-        self.transition = transition
-        self.observation = observation
-        self.n_particles = n_particles
-        self.method = method
-        self.proposal = proposal
-        self.initial_proposal = initial_proposal
-        self.lookahead = lookahead
-        self.twist = twist
-        self.parameters = parameters
-        self.resampling = resampling
-        self.ess_threshold = ess_threshold
-        self.random_state = random_state
+    initial: Any = None
+    transition: Any = None
+    observation: Any = None
+    _: KW_ONLY
+    n_particles: Annotated[int, Whole(2)] = 1_000
+    method: Method = "bootstrap"
+    proposal: Any = None
+    initial_proposal: Any = None
+    lookahead: Any = None
+    twist: Any = None
+    parameters: Mapping[str, Any] | None = None
+    resampling: Scheme = "systematic"
+    ess_threshold: Annotated[float, NumberRange(0.0, 1.0, said="a number from 0 to 1")] = 0.5
+    random_state: Seed = None
 
-    _state: ParticleState | None = None
-    _prepared: tuple[tuple[Any, ...], Filter] | None = None
+    _state: ParticleState | None = field(default=None, init=False)
+    _prepared: tuple[tuple[Any, ...], Filter] | None = field(default=None, init=False)
 
     @classmethod
     def from_network(
@@ -173,7 +162,7 @@ class ParticleFilter(Estimator):
     def filter(
         self,
         sequences: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         inputs: Any = None,
@@ -200,39 +189,22 @@ class ParticleFilter(Estimator):
         """
         for q in quantiles:
             check_level("quantiles", q)
-        data, moves = self._data(sequences, lengths, by, inputs)
+        data, moves = self._data(self._read(sequences, lengths, by, inputs))
         return filtered(
             self._runs(data, moves, tuple(map(float, quantiles)), keep),
             data.read.lengths.tolist(),
             single=data.read.single,
         )
 
-    def log_prob(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
-    ) -> Array:
-        """Return the log likelihood of each sequence, whose exponential is estimated without bias."""
-        return self.filter(sequences, lengths, by=by, inputs=inputs).log_evidence
-
-    def score(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
-    ) -> float:
-        """Return the log likelihood of all sequences."""
-        return float(self.log_prob(sequences, lengths, by=by, inputs=inputs).sum())
+    def _log_prob(self, given: GivenSequences) -> Array:
+        # its exponential is estimated without bias
+        data, moves = self._data(given)
+        return np.array([float(cloud.log_evidence) for cloud, _ in self._runs(data, moves, (), False)])
 
     def smooth(
         self,
         sequences: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         inputs: Any = None,
@@ -268,7 +240,7 @@ class ParticleFilter(Estimator):
         check_choice("method", method, get_args(Smoothing))
         check_count("draws", draws, 1)
         check_count("lag", lag, 0)
-        data, moves = self._data(sequences, lengths, by, inputs)
+        data, moves = self._data(self._read(sequences, lengths, by, inputs))
         if method == "two-filter" and not moves.shape.real:
             raise InvalidArgument(
                 "method='two-filter' is for real numbers without bounds; take 'backward' here"
@@ -306,34 +278,9 @@ class ParticleFilter(Estimator):
         evidence = np.array([float(cloud.log_evidence) for cloud, _ in runs])
         return ParticleSmoothed(mean, sd, cov, probs, paths if method == "backward" else None, evidence)
 
-    def forecast(
-        self,
-        sequences: Any,
-        steps: int,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        inputs: Any = None,
-        future_inputs: Any = None,
-        level: float = 0.95,
-    ) -> ParticleForecast:
-        """Return what comes after each sequence.
-
-        Parameters
-        ----------
-        sequences, lengths, by, inputs
-            As in `filter`.
-        steps
-            How many steps ahead.
-        future_inputs
-            The inputs of those steps: one array for all sequences, where a function has an argument `u`.
-        level
-            The probability of the intervals.
-        """
-        check_count("steps", steps, 1)
-        check_level("level", level)
-        data, moves = self._data(sequences, lengths, by, inputs)
-        u = self._ahead(future_inputs, steps) if inputs is not None else None
+    def _forecast(self, given: GivenSequences, steps: int, ahead: Array | None, level: float) -> Forecast:
+        data, moves = self._data(given)
+        u = None if ahead is None else _one_or_many(ahead)
         seeds = fresh_seeds(self.random_state, 2 * len(data.read))[len(data.read) :]
         found = []
         for (cloud, _), n, seed in zip(
@@ -345,25 +292,9 @@ class ParticleFilter(Estimator):
             found.append((by_name(states), by_name(seen)))
         return forecast(found, level, single=data.read.single)
 
-    def sample(
-        self, steps: int, n: int = 1, *, inputs: Any = None, seed: Seed = None
-    ) -> tuple[list[Any], list[Any]]:
-        """Draw n sequences of observations and of states, lists with one array (or mapping of arrays) a sequence.
-
-        Parameters
-        ----------
-        steps
-            How many steps each has.
-        n
-            How many sequences.
-        inputs
-            One row a step, for all sequences, where a function has an argument `u`.
-        seed
-            For the same draws again; that of the filter by default.
-        """
-        check_count("steps", steps, 1)
-        check_count("n", n, 1)
-        u = None if inputs is None else self._ahead(inputs, steps)
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
+        # one array a sequence, or a mapping of arrays; the seed is that of the filter by default
+        u = None if inputs is None else _one_or_many(inputs_of_steps("inputs", inputs, steps))
         model = self._model()
         shape_of(model, None if u is None else u[0], self._known())
         with x64():
@@ -378,7 +309,7 @@ class ParticleFilter(Estimator):
     def posterior(
         self,
         sequences: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         inputs: Any = None,
@@ -425,7 +356,7 @@ class ParticleFilter(Estimator):
             n: np.asarray(v, dtype=np.float64) for n, v in (self.parameters or {}).items() if n not in priors
         }
         made_up = {n: np.zeros(p.shape()) for n, p in priors.items()}
-        data, moves = self._data(sequences, lengths, by, inputs, {**known, **made_up})
+        data, moves = self._data(self._read(sequences, lengths, by, inputs), {**known, **made_up})
         seed = int(fresh_seeds(self.random_state, 1)[0, 0] >> np.uint64(32))
         chained = ParameterChains(
             self._filter(moves), Unknown(priors, known), data.stacked, data.read.lengths
@@ -451,7 +382,7 @@ class ParticleFilter(Estimator):
         if self._prepared is None or any(
             a is not b for a, b in zip(settings, self._prepared[0], strict=True)
         ):
-            self._check()
+            check_options(self)
             model = self._model()
             moves = Moves(model, shape_of(model, u, self._known()), self.method)
             self._prepared = settings, self._filter(moves)
@@ -487,12 +418,6 @@ class ParticleFilter(Estimator):
             self.initial, self.transition, self.observation, *own, tuple(self.parameters or ())
         )
 
-    def _check(self) -> None:
-        check_count("n_particles", self.n_particles, 2)
-        check_choice("method", self.method, get_args(Method))
-        check_choice("resampling", self.resampling, get_args(Scheme))
-        check("ess_threshold", self.ess_threshold, Interval(0.0, 1.0, said="a number from 0 to 1"))
-
     def _known(self) -> dict[str, Array]:
         """Return the parameters' values; refuse unknown ones."""
         known: dict[str, Array] = {}
@@ -504,27 +429,13 @@ class ParticleFilter(Estimator):
             known[name] = np.asarray(value, dtype=np.float64)
         return known
 
-    def _data(
-        self, sequences: Any, lengths: Any, by: str | None, inputs: Any, parameters: Any = None
-    ) -> tuple[ParticleData, Moves]:
-        self._check()
-        read = coded(read_sequences(sequences, lengths, by=by), getattr(self.observation, "labels", None))
-        u = None
-        if inputs is not None:
-            own = read_sequences(inputs, lengths, by=by)
-            if not np.array_equal(own.offsets, read.offsets):
-                raise InvalidArgument("inputs= have one row a step, like the sequences")
-            u = own.numbers(missing=False)
-        model = self._model()
-        one = None if u is None else u[0, 0] if u.shape[1] == 1 else u[0]
+    def _data(self, given: GivenSequences, parameters: Any = None) -> tuple[ParticleData, Moves]:
+        check_options(self)
+        read = coded(given.rows, getattr(self.observation, "labels", None))
+        model, u = self._model(), given.inputs
+        one = None if u is None else _one_or_many(u)[0]
         shape = shape_of(model, one, self._known() if parameters is None else parameters)
         return particle_data(read, shape, u), Moves(model, shape, self.method)
-
-    def _ahead(self, inputs: Any, steps: int) -> Array:
-        u = np.asarray(inputs, dtype=np.float64)
-        if u.ndim not in (1, 2) or len(u) != steps:
-            raise InvalidArgument(f"inputs of {steps} steps have one row a step")
-        return u[:, 0] if u.ndim == 2 and u.shape[1] == 1 else u
 
     def _filter(self, moves: Moves, quantiles: tuple[float, ...] = (), keep: bool = False) -> Filter:
         return Filter(moves, self.n_particles, self.resampling, float(self.ess_threshold), quantiles, keep)
@@ -547,3 +458,8 @@ class ParticleFilter(Estimator):
                 )
                 runs.append((cloud, record))
         return runs
+
+
+def _one_or_many(inputs: Array) -> Array:
+    """Return the inputs of steps as functions meet them: a number a step where there is one input, a row otherwise."""
+    return inputs[:, 0] if inputs.shape[1] == 1 else inputs

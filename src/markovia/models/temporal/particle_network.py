@@ -166,6 +166,6 @@ def _parents(piece: Any) -> tuple[str, ...]:
 
 
 def _shown(piece: Any) -> bytes:
-    from markovia.inference.densities.program.function_digest import described
+    from markovia.runtime.function_descriptions import described
 
     return described((_parents(piece), {k: v for k, v in piece.__dict__.items() if k != "variable"}))

@@ -9,7 +9,6 @@ import numpy as np
 
 from markovia.data.sequences.sequences import read_sequences
 from markovia.errors import InvalidArgument
-from markovia.inference.densities.program.compiled_functions import compiled
 from markovia.inference.particles.filtering import Cloud, Filter, fresh_seeds, step_keys
 from markovia.inference.particles.laws import ALONE, by_name, value_of
 from markovia.inference.particles.model import Shape
@@ -17,6 +16,7 @@ from markovia.inference.particles.moves import SeenSteps
 from markovia.inference.particles.results import ParticleStep, check_trouble, one_step
 from markovia.models.temporal.particle_data import particle_data
 from markovia.runtime.array_types import Array
+from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import Seed
 
 

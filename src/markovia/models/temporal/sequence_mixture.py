@@ -1,7 +1,6 @@
 """Mixtures of hidden Markov models or of Markov chains: sequences of several kinds."""
 
-import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -9,23 +8,26 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
-from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.data.sequences.sequences import Sequences
+from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import chosen
 from markovia.learning.components.families import Components, Observations
-from markovia.learning.latent.group_em import GroupTraining, LearningRule, Sample, best_run, learn_groups
+from markovia.learning.latent.group_em import Groups, LearningRule, Sample, learn_groups
 from markovia.learning.latent.group_starts import groups_of
-from markovia.learning.sequences.baum_welch import BaumWelchSettings, HiddenMarkov, Priors, maximise
+from markovia.learning.sequences.baum_welch import HiddenMarkov, LearnedChain, Priors, maximise
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Whole, check
+from markovia.runtime.checks import TimeLimit, check_options
+from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 
 @dataclass(eq=False, repr=False)
-class SequenceMixture(Estimator):
+class SequenceMixture(CountedSequenceModel, Estimator):
     """A mixture of sequence models: each sequence comes from one of several, and which is not seen.
 
     Parameters
@@ -35,13 +37,15 @@ class SequenceMixture(Estimator):
     n_components
         How many there are.
     max_iter, tol
-        Iterations at most; the gain of the objective below which learning stops.
+        Iterations at most; the gain of the objective a step below which learning stops.
     n_init, n_jobs
         Runs from different starting values, of which the best is kept, and in how many processes.
     random_state
         The seed of starting values.
     progress
         Whether to show a progress bar; None for long runs on a terminal.
+    time_limit
+        Seconds after which learning ends with what it has; Ctrl-C does so too.
 
     Attributes
     ----------
@@ -68,115 +72,82 @@ class SequenceMixture(Estimator):
     n_components: int = 2
     _: KW_ONLY
     max_iter: int = 100
-    tol: float = 1e-3
+    tol: float = 1e-6
     n_init: int = 1
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool | None = None
+    time_limit: TimeLimit = None
+    _takes_inputs: ClassVar[bool] = False
+    _lists_draws: ClassVar[bool] = True
 
     def fit(
-        self,
-        sequences: Any,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        sample_weight: Any = None,
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, sample_weight: Any = None
     ) -> Self:
         """Learn from sequences by EM and return the mixture itself; on an error it stays as it was."""
         if not isinstance(self.template, HMM | MarkovChain):
             raise InvalidArgument(f"template= is an HMM or a MarkovChain, not {type(self.template).__name__}")
-        check("n_components", self.n_components, Whole(1))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
-        data = read_sequences(sequences, lengths, by=by)
-        sample = Sample(data, data.weights(sample_weight))
-        models, best = learn_sequences(
-            self.template,
-            sample,
-            self.n_components,
-            LearningRule({}),
-            generator(self.random_state),
-            n_init=self.n_init,
-            n_jobs=self.n_jobs,
-            max_iter=self.max_iter,
-            tol=self.tol / sample.total,
-            progress=self.progress,
-        )
-        self.components_, self.weights_ = models, best.groups.weights
+        check_options(self)
+        data = self._read(sequences, lengths, by).rows
+        weights = data.weights(sample_weight)
+        sample = Sample(data, weights)
+        with Clock(self.time_limit, False):
+            models, best = learn_sequences(
+                self.template, sample, self.n_components, LearningRule({}), generator(self.random_state),
+                n_init=self.n_init, n_jobs=self.n_jobs, max_iter=self.max_iter,
+                tol=self.tol * float(weights @ data.lengths) / sample.total, progress=self.progress,
+            )  # fmt: skip
+        self.components_, self.weights_ = models, best.state.weights
         self.history_ = [found * sample.total for found in best.history]
         self.converged_, self.n_iter_ = best.converged, len(best.history)
         self.n_features_in_ = data.values.shape[1]
-        if not best.converged and self.tol > 0.0 and self.max_iter > 1:
-            warnings.warn(
-                f"learning still gained after {self.max_iter} iterations; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        best.warn(self.tol)
         return self
 
     # -- questions ---------------------------------------------------------------------------------------------
 
-    def _joint(self, sequences: Any, lengths: Iterable[int] | None, by: str | None) -> Array:
+    def _parts(self) -> list[Any]:
+        """Return the components, where there are some."""
         if not hasattr(self, "components_"):
             raise IncompleteModel("this mixture has no values yet; call fit(sequences)")
+        return self.components_
+
+    def _joint(self, given: GivenSequences) -> Array:
+        """Return log p(x, component), (sequences, components)."""
+        each = np.column_stack([one._log_prob(given) for one in self._parts()])
         with np.errstate(divide="ignore"):
-            logs = np.log(self.weights_)
-        each = [one.log_prob(sequences, lengths, by=by) for one in self.components_]
-        return np.asarray(np.column_stack(each) + logs)
+            return np.asarray(each + np.log(self.weights_))
 
-    def log_prob(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return log p(x) of each sequence."""
-        return np.asarray(np.logaddexp.reduce(self._joint(sequences, lengths, by), axis=1))
+    def _log_prob(self, given: GivenSequences) -> Array:
+        return np.asarray(np.logaddexp.reduce(self._joint(given), axis=1))
 
-    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return log p(x) of all sequences together."""
-        return float(self.log_prob(sequences, lengths, by=by).sum())
-
-    def predict_proba(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
+    def predict_proba(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Array:
         """Return the probability of each component given each sequence, (sequences, components)."""
-        joint = self._joint(sequences, lengths, by)
+        given = self._read(sequences, lengths, by)
+        joint = self._joint(given)
         total = np.logaddexp.reduce(joint, axis=1, keepdims=True)
         if (total == -np.inf).any():
-            names = read_sequences(sequences, lengths, by=by).names
-            raise InvalidArgument(
-                f"sequence {names[int(np.argmax(total == -np.inf))]!r} is impossible under all components"
-            )
+            which = given.rows.names[int(np.argmax(total == -np.inf))]
+            raise InvalidArgument(f"sequence {which!r} is impossible under all components")
         return np.asarray(np.exp(joint - total))
 
-    def predict(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Ints:
+    def predict(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Ints:
         """Return the most probable component of each sequence."""
         return np.asarray(self.predict_proba(sequences, lengths, by=by).argmax(axis=1))
 
-    def sample(self, steps: int = 1, n: int = 1, *, seed: Any = None) -> tuple[list[Any], Ints]:
-        """Draw n sequences and the component of each."""
-        check("steps", steps, Whole(1))
-        check("n", n, Whole(1))
-        if not hasattr(self, "components_"):
-            raise IncompleteModel("this mixture has no values yet; call fit(sequences)")
-        rng = generator(seed)
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Any) -> tuple[Any, ...]:
+        # what is hidden behind a sequence is its component
+        parts, rng = self._parts(), generator(seed)
         which = chosen(np.repeat(self.weights_[None], n, axis=0), rng)
-        drawn = [self.components_[c].sample(steps, seed=rng) for c in which.tolist()]
-        return [one[0] if isinstance(one, tuple) else one for one in drawn], which
+        return [parts[c]._draw(steps, 1, None, rng)[0][0] for c in which.tolist()], which
 
     @property
     def n_free(self) -> int:
         """The number of free parameters."""
-        each = [m.n_free if isinstance(m, MarkovChain) else m._n_free() for m in self.components_]
-        return len(each) - 1 + sum(each)
+        return len(self._parts()) - 1 + sum(int(one.n_free) for one in self._parts())
 
-    def bic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return the Bayesian information criterion, which counts sequences; smaller is better."""
-        found = self.log_prob(sequences, lengths, by=by)
-        return self.n_free * float(np.log(len(found))) - 2.0 * float(found.sum())
-
-    def aic(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return Akaike's information criterion on sequences; smaller is better."""
-        return 2.0 * self.n_free - 2.0 * self.score(sequences, lengths, by=by)
+    def _counted(self, rows: Sequences) -> int:
+        return len(rows)
 
 
 @dataclass(frozen=True)
@@ -217,7 +188,7 @@ class _Hidden:
     priors: Priors
 
     def log_probs(self) -> Array:
-        return self.model.chain.filter(self.seen.seen_by(self.model.emission)).log_probs
+        return self.model.chain.log_probs(self.seen.seen_by(self.model.emission))
 
     def log_prior(self) -> float:
         return self.priors.log_density(self.model)
@@ -266,7 +237,7 @@ def learn_sequences(
     max_iter: int,
     tol: float,
     progress: bool | None,
-) -> tuple[list[Any], GroupTraining]:
+) -> tuple[list[Any], Climb[Groups]]:
     """Return models like a template, one for each kind of sequences, and how they were learned.
 
     Reference: Smyth (1997), "Clustering sequences with hidden Markov models". Cost of a step: that of learning each.
@@ -282,8 +253,8 @@ def learn_sequences(
         begun = groups_of(_begun(template, data, k, rng), sample, _spread(len(data), k, rng), rule)
         starts.append(begun if weights is None else replace(begun, weights=weights))
     run = partial(learn_groups, sample=sample, rule=rule, max_iter=max_iter, tol=tol)
-    best = best_run(run, starts, n_jobs=n_jobs, progress=progress)
-    return [_model(template, one, data) for one in best.groups.components.models], best
+    best = best_climb(run, starts, n_jobs=n_jobs, progress=progress)
+    return [_model(template, one, data) for one in best.state.components.models], best
 
 
 def _begun(template: HMM | MarkovChain, data: Sequences, k: int, rng: np.random.Generator) -> _SequenceModels:
@@ -299,7 +270,8 @@ def _model(template: HMM | MarkovChain, part: Any, data: Sequences) -> Any:
     if isinstance(part, _GroupChain):
         return part.chain
     model = clone(template)
-    model._take(BaumWelchSettings(part.model, [float(part.log_probs().sum())], True, []), data)
+    learned = LearnedChain(part.model, np.zeros(0, dtype=bool))
+    model._take(Climb(learned, [float(part.log_probs().sum())], "converged"), data)
     return model
 
 

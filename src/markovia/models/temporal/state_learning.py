@@ -1,6 +1,5 @@
 """Learning of hidden Markov models beside `fit`: from data in pieces, and a posterior over the parameters."""
 
-from collections.abc import Iterable
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Self
@@ -11,16 +10,18 @@ from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.result import Info
 from markovia.learning.components.families import Observations
-from markovia.learning.sequences.baum_welch import BaumWelchSettings, HiddenMarkov, Priors, learn
+from markovia.learning.sequences.baum_welch import HiddenMarkov, LearnedChain, Priors, learn
 from markovia.learning.sequences.blocked_gibbs import GibbsRun, gibbs_chain
 from markovia.learning.sequences.online_em import OnlineSums, online_step, require_sums
+from markovia.models.temporal.sequence_model import Lengths
+from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Whole, check
 from markovia.runtime.parallel_tasks import task_results
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
-    from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+    from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 
 FIRST_PIECE = 10
 """Iterations on the first piece, so that what follows begins near something."""
@@ -39,9 +40,7 @@ class StateLearning:
     _take: Any
     _model: Any
 
-    def partial_fit(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Self:
+    def partial_fit(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:
         """Learn from some more sequences, by online EM, and return the model itself.
 
         What was learned before counts less and less: piece t has the share t^-`learning_decay`. For emissions
@@ -65,7 +64,7 @@ class StateLearning:
                 model = self._model()
             require_sums(model.emission)
             found = learn(model, seen, priors, max_iter=FIRST_PIECE, tol=1e-6, where=data.at)
-            model, before = found.model, None
+            model, before = found.state.model, None
         else:
             model, before = self._model(), self.sums_
             if data.values.shape[1] != self.n_features_in_:
@@ -75,7 +74,7 @@ class StateLearning:
             seen, priors = model.emission.read(data), self._priors()  # type: ignore[attr-defined]
         model, sums, log_prob = online_step(model, before, seen, priors, self.learning_decay, data.at)
         history = [*(getattr(self, "history_", []) if before is not None else []), log_prob]
-        self._take(BaumWelchSettings(model, history, True, []), data)
+        self._take(Climb(LearnedChain(model, np.zeros(0, dtype=bool)), history, "converged"), data)
         self.sums_: OnlineSums = sums
         self.n_pieces_ = sums.pieces
         return self
@@ -83,7 +82,7 @@ class StateLearning:
     def posterior(
         self,
         sequences: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         labels: Any = None,
@@ -122,7 +121,7 @@ class StateLearning:
         >>> told.mean("transition").round(1).tolist()  # (1 + counts) / totals
         [[0.3, 0.7], [0.5, 0.5]]
         """
-        from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+        from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 
         for name, value, least in (("draws", draws, 1), ("warmup", warmup, 0), ("chains", chains, 1)):
             check(name, value, Whole(least))
@@ -152,7 +151,9 @@ class StateLearning:
     def _reference(self, data: Sequences, seen: Observations, priors: Priors, begin: HiddenMarkov) -> Ints:
         """Return the best path of the model, or of one learned here."""
         model = (
-            self._model() if hasattr(self, "emission_") else learn(begin, seen, priors, where=data.at).model
+            self._model()
+            if hasattr(self, "emission_")
+            else learn(begin, seen, priors, where=data.at).state.model
         )
         path: Ints = model.chain.best(seen.seen_by(model.emission))[0]
         return path

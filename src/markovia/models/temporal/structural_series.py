@@ -6,7 +6,8 @@ References: Harvey, Forecasting, Structural Time Series Models and the Kalman Fi
 # ruff: noqa: N806 (letters of the literature)
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
@@ -15,12 +16,12 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_choice, check_count
-from markovia.runtime.keyword_advice import guided
-
-TRENDS = ("local level", "local linear trend", "smooth trend", "random walk")
+from markovia.runtime.checks import Count, Tolerance, Whole, check_options
+from markovia.runtime.keyword_advice import guided_settings
 
 
+@guided_settings
+@dataclass(eq=False, repr=False)
 class StructuralSeries(ParametricSeries):
     """A series as the sum of a trend, a season, a cycle, weighted inputs and noise.
 
@@ -48,29 +49,17 @@ class StructuralSeries(ParametricSeries):
     (['irregular', 'level', 'slope'], (2, 1))
     """
 
-    @guided
-    def __init__(
-        self,
-        trend: Literal["local level", "local linear trend", "smooth trend", "random walk"] = "local level",
-        *,
-        seasonal: int | None = None,
-        cycle: bool = False,
-        cycle_bounds: tuple[float, float] = (2.0, 50.0),
-        params: Mapping[str, float] | Sequence[float] | None = None,
-        max_iter: int = 500,
-        tol: float = 1e-9,
-    ) -> None:
-        self.trend = trend
-        self.seasonal = seasonal
-        self.cycle = cycle
-        self.cycle_bounds = cycle_bounds
-        self.params = params
-        self.max_iter = max_iter
-        self.tol = tol
+    trend: Literal["local level", "local linear trend", "smooth trend", "random walk"] = "local level"
+    _: KW_ONLY
+    seasonal: Annotated[int | None, Whole(2, none=True)] = None
+    cycle: bool = False
+    cycle_bounds: tuple[float, float] = (2.0, 50.0)
+    params: Mapping[str, float] | Sequence[float] | None = None
+    max_iter: Count = 500
+    tol: Tolerance = 1e-9
 
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
-        check_choice("trend", self.trend, TRENDS)
-        check_count("seasonal", self.seasonal, 2, none=True)
+        check_options(self)
         names = [
             *([] if self.trend == "random walk" else ["irregular"]),
             *([] if self.trend == "smooth trend" else ["level"]),

@@ -7,15 +7,16 @@ Answers are those of `markovia.inference.sequences.switching_filter`, learning i
 
 # ruff: noqa: N803, N806 (letters of the literature)
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self, get_args
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
-from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
+from markovia.data.sequences.sequences import Sequences
+from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.inference.sequences.forecast import Forecast, GaussianSteps
 from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace, state_space
@@ -26,14 +27,15 @@ from markovia.inference.sequences.switching_runs import (
     filter_runs,
     smoother_runs,
 )
-from markovia.learning.sequences.switching_em import SwitchingSums, observed_sums, regressed
+from markovia.learning.sequences.switching_em import learn_switching
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.forecast import Forecast, longer
+from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.models.temporal.state_space_model import StateSpaceModel, continued
 from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_choice, check_count, check_level, check_number
+from markovia.runtime.checks import Count, TimeLimit, Tolerance, check_count, check_options
 from markovia.runtime.estimator import Estimator
-from markovia.runtime.progress import progress_bar
+from markovia.runtime.keyword_advice import guided_settings
 from markovia.runtime.seeds import Seed, generator
 
 MATRICES = (
@@ -43,7 +45,9 @@ MATRICES = (
 LEARNED = (*MATRICES[:6], "regime_start", "regime_transition")
 
 
-class SwitchingStateSpace(Estimator):
+@guided_settings
+@dataclass(eq=False, repr=False)
+class SwitchingStateSpace(StateSpaceModel, Estimator):
     """A linear Gaussian state-space model for each of some regimes, which follow a Markov chain.
 
     Parameters
@@ -65,11 +69,13 @@ class SwitchingStateSpace(Estimator):
     learn
         The names of what `fit` learns; everything but offsets by default. What regimes share stays shared.
     max_iter, tol
-        `fit` stops after so many iterations, or when the log likelihood changes by less than this share of it.
+        `fit` stops after so many iterations, or when the log likelihood changes by no more than this a number observed.
     random_state
         The seed of particles.
     progress
         Whether `fit` shows a progress bar; by default on a terminal if it takes long.
+    time_limit
+        Seconds after which `fit` ends with what it has; Ctrl-C does so too.
 
     Attributes
     ----------
@@ -90,46 +96,27 @@ observation_offset_, regime_start_, regime_transition_
     [0.3, 0.3, 0.4, 1.0, 1.0, 1.0]
     """
 
-    def __init__(
-        self,
-        transition: ArrayLike = 1.0,
-        transition_cov: ArrayLike = 1.0,
-        observation: ArrayLike = 1.0,
-        observation_cov: ArrayLike = 1.0,
-        initial_mean: ArrayLike = 0.0,
-        initial_cov: ArrayLike = 1.0,
-        *,
-        transition_offset: ArrayLike | None = None,
-        observation_offset: ArrayLike | None = None,
-        regime_transition: ArrayLike | None = None,
-        regime_start: ArrayLike | None = None,
-        method: Method = "gpb2",
-        particles: int = 500,
-        paths: int = 100,
-        learn: Sequence[str] | None = None,
-        max_iter: int = 100,
-        tol: float = 1e-6,
-        random_state: Seed = None,
-        progress: bool | None = None,
-    ) -> None:
-        self.transition = transition
-        self.transition_cov = transition_cov
-        self.observation = observation
-        self.observation_cov = observation_cov
-        self.initial_mean = initial_mean
-        self.initial_cov = initial_cov
-        self.transition_offset = transition_offset
-        self.observation_offset = observation_offset
-        self.regime_transition = regime_transition
-        self.regime_start = regime_start
-        self.method = method
-        self.particles = particles
-        self.paths = paths
-        self.learn = learn
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.progress = progress
+    transition: ArrayLike = 1.0
+    transition_cov: ArrayLike = 1.0
+    observation: ArrayLike = 1.0
+    observation_cov: ArrayLike = 1.0
+    initial_mean: ArrayLike = 0.0
+    initial_cov: ArrayLike = 1.0
+    _: KW_ONLY
+    transition_offset: ArrayLike | None = None
+    observation_offset: ArrayLike | None = None
+    regime_transition: ArrayLike | None = None
+    regime_start: ArrayLike | None = None
+    method: Method = "gpb2"
+    particles: Count = 500
+    paths: Count = 100
+    learn: Sequence[str] | None = None
+    max_iter: Count = 100
+    tol: Tolerance = 1e-6
+    time_limit: TimeLimit = None
+    random_state: Seed = None
+    progress: bool | None = None
+    _takes_inputs: ClassVar[bool] = False
 
     # -- the model ---------------------------------------------------------------------------------------------
 
@@ -197,20 +184,10 @@ observation_offset_, regime_start_, regime_transition_
 
     # -- questions ---------------------------------------------------------------------------------------------
 
-    def log_prob(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
-        """Return the log likelihood of each sequence, as the method approximates it; NaN is missing."""
-        rows = read_sequences(sequences, lengths, by=by)
-        return np.array([float(one.log_prob) for one in self._forward(rows)])
+    def _log_prob(self, given: GivenSequences) -> Array:
+        return np.array([float(one.log_prob) for one in self._forward(given.rows)])
 
-    def score(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> float:
-        """Return the log likelihood of all sequences."""
-        return float(self.log_prob(sequences, lengths, by=by).sum())
-
-    def filter(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> FilteredStates:
+    def filter(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> FilteredStates:
         """Return states and regimes given what was observed up to each step.
 
         Parameters
@@ -218,19 +195,17 @@ observation_offset_, regime_start_, regime_transition_
         sequences, lengths, by
             One array a sequence, one array with lengths, or a frame with a column of ids; NaN is missing.
         """
-        rows = read_sequences(sequences, lengths, by=by)
+        rows = self._read(sequences, lengths, by).rows
         model, found = self._regimes, self._forward(rows)
         parts: list[Any] = []
         for one in found:
-            expected, spread = _seen(model, one)
-            parts.append(
-                (
-                    *_together(np.exp(one.logs), one.mean, one.cov),
-                    *_together(np.exp(one.prior_logs), one.prior_mean, one.prior_cov),
-                    *_together(np.exp(one.prior_logs), expected, spread),
-                    np.exp(one.logs),
-                )
+            w = np.exp(one.prior_logs)
+            laws = (
+                GaussianSteps(np.exp(one.logs), one.mean, one.cov),
+                GaussianSteps(w, one.prior_mean, one.prior_cov),
+                GaussianSteps(w, *_seen(model, one)),
             )
+            parts.append([*(part for law in laws for part in (law.mean, law.cov)), np.exp(one.logs)])
         names = ("mean", "cov", "predicted_mean", "predicted_cov", "expected", "expected_cov", "regimes")
         named: dict[str, Any] = {
             name: PerSequence([part[i] for part in parts], single=rows.single) for i, name in enumerate(names)
@@ -238,69 +213,30 @@ observation_offset_, regime_start_, regime_transition_
         y = PerSequence.of(rows.numbers(), rows.offsets, rows.single)
         return FilteredStates(y=y, log_prob=np.array([float(one.log_prob) for one in found]), **named)
 
-    def smooth(
-        self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> SmoothedStates:
+    def smooth(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> SmoothedStates:
         """Return states and regimes given whole sequences."""
-        rows = read_sequences(sequences, lengths, by=by)
+        rows = self._read(sequences, lengths, by).rows
         found = self._back(rows, self._regimes)
-        both = [_together(np.exp(one.logs), one.mean, one.cov) for one in found]
+        laws = [GaussianSteps(np.exp(one.logs), one.mean, one.cov) for one in found]
         return SmoothedStates(
-            PerSequence([m for m, _ in both], single=rows.single),
-            PerSequence([c for _, c in both], single=rows.single),
+            PerSequence([law.mean for law in laws], single=rows.single),
+            PerSequence([law.cov for law in laws], single=rows.single),
             np.array([float(one.log_prob) for one in found]),
-            PerSequence([np.exp(one.logs) for one in found], single=rows.single),
+            PerSequence([law.weights for law in laws], single=rows.single),
         )
 
-    def forecast(
-        self,
-        sequences: Any,
-        steps: int,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        level: float = 0.95,
-    ) -> Forecast:
-        """Return what comes after each sequence; intervals are those of the mixture of regimes.
-
-        Parameters
-        ----------
-        sequences, lengths, by
-            As in `filter`.
-        steps
-            How many steps ahead.
-        level
-            The probability of the intervals.
-        """
-        check_count("steps", steps, 1)
-        check_level("level", level)
-        rows = read_sequences(sequences, lengths, by=by)
-        known = longer(rows, rows.numbers(), np.full((steps, rows.values.shape[1]), np.nan))
-        model, parts = self._regimes, []
-        for one in self._forward(known):
-            expected, spread = (part[-steps:] for part in _seen(model, one))
+    def _forecast(self, given: GivenSequences, steps: int, ahead: Array | None, level: float) -> Forecast:
+        # laws are the mixtures of regimes
+        model, observed, states = self._regimes, [], []
+        for one in self._forward(continued(given, steps, ahead).rows):
             w = np.exp(one.prior_logs[-steps:])
-            sd = np.sqrt(np.einsum("tkii->tki", spread))
-            parts.append(
-                (
-                    *_together(w, expected, spread),
-                    _quantile(w, expected, sd, 0.5 - level / 2),
-                    _quantile(w, expected, sd, 0.5 + level / 2),
-                    *_together(w, one.prior_mean[-steps:], one.prior_cov[-steps:]),
-                    w,
-                )
-            )
-        mean, cov, lower, upper, state, state_cov, regimes = (
-            PerSequence(list(part), single=rows.single) for part in zip(*parts, strict=True)
-        )
-        return Forecast(mean, cov, lower, upper, state, state_cov, level, regimes)
+            observed.append(GaussianSteps(w, *(part[-steps:] for part in _seen(model, one))))
+            states.append(GaussianSteps(w, one.prior_mean[-steps:], one.prior_cov[-steps:]))
+        regimes = PerSequence([law.weights for law in states], single=given.rows.single)
+        return Forecast(observed, states, level, given.rows.single, regimes)
 
-    def sample(
-        self, steps: int, n: int = 1, *, seed: Seed = None
-    ) -> tuple[list[Array], list[Array], list[Array]]:
-        """Draw n sequences of so many steps; returns lists of observations, states and regimes."""
-        check_count("steps", steps, 1)
-        check_count("n", n, 1)
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
+        # what is hidden are states and regimes
         model, rng = self._regimes, generator(seed)
         spread, noise, first = (_roots(cov) for cov in (model.Q, model.R, model.cov))
         chain = np.cumsum(np.exp(model.moves), axis=1)
@@ -351,106 +287,45 @@ observation_offset_, regime_start_, regime_transition_
 
     # -- learning ----------------------------------------------------------------------------------------------
 
-    def fit(self, sequences: Any, lengths: Iterable[int] | None = None, *, by: str | None = None) -> Self:
+    def fit(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:
         """Learn what `learn` names by expectation-maximisation, from what is given on.
 
         Expectations are the method's: with "exact" the likelihood never falls, else it may by their error, and the best
         model of all iterations is taken.
         """
-        check_count("max_iter", self.max_iter, 1)
-        check_number("tol", self.tol)
+        check_options(self)
         learn = LEARNED if self.learn is None else tuple(self.learn)
         unknown = sorted(set(learn) - {*LEARNED, *MATRICES})
         if unknown:
             raise InvalidArgument(
                 f"learn= names {unknown[0]!r}; a model learns {', '.join(dict.fromkeys((*LEARNED, *MATRICES)))}"
             )
-        rows = read_sequences(sequences, lengths, by=by)
-        model = best = self._given()
-        history: list[float] = []
-        converged = False
-        least = self.tol * max(1, int((~np.isnan(rows.numbers())).sum()))
-        with progress_bar(self.progress, self.max_iter, name="EM") as advance:
-            for _ in range(self.max_iter):
-                found = self._back(rows, model, self.max_iter)
-                history.append(float(sum(float(one.log_prob) for one in found)))
-                if history[-1] >= max(history):
-                    best = model
-                if len(history) > 1 and abs(history[-1] - history[-2]) <= least:
-                    converged = True
-                    break
-                model = self._improved(model, found, rows, learn)
-                advance(1)
-        if not converged and self.max_iter > 1:
-            warnings.warn(
-                f"EM did not settle within {self.max_iter} iterations; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        self._regimes_ = best
+        rows = self._read(sequences, lengths, by).rows
+        found = learn_switching(
+            self._given(), rows.numbers(), lambda model: self._back(rows, model, self.max_iter), learn,
+            [name for name in MATRICES if self._apart(name) is None], max_iter=self.max_iter, tol=self.tol,
+            time_limit=self.time_limit, progress=self.progress,
+        )  # fmt: skip
+        self._regimes_ = best = found.state
         names = (
-            "transition",
-            "transition_offset",
-            "transition_cov",
-            "observation",
-            "observation_offset",
-            "observation_cov",
-        )
-        for name, value in zip((*names, "initial_mean", "initial_cov"), best[2:], strict=True):
+            "transition", "transition_offset", "transition_cov", "observation", "observation_offset", "observation_cov",
+            "initial_mean", "initial_cov",
+        )  # fmt: skip
+        for name, value in zip(names, best[2:], strict=True):
             setattr(self, f"{name}_", np.asarray(value))
         self.regime_start_, self.regime_transition_ = np.exp(best.start), np.exp(best.moves)
-        self.log_likelihoods_, self.n_iter_, self.converged_ = history, len(history), converged
-        return self
-
-    def _improved(self, model: Regimes, found: list[Back], rows: Sequences, learn: Sequence[str]) -> Regimes:
-        pairs: list[Any] = [np.sum([one.pairs[i] for one in found], axis=0) for i in range(6)]
-        w = [np.exp(one.logs) for one in found]
-
-        def trio(
-            part: str, sums: SwitchingSums, now: tuple[Array, Array, Array]
-        ) -> tuple[Array, Array, Array]:
-            matrix, offset, cov = now
-            n = matrix.shape[2]
-            free = np.array([part in learn] * n + [f"{part}_offset" in learn])
-            alike = np.array([self._apart(part) is None] * n + [self._apart(f"{part}_offset") is None])
-            both, new = regressed(
-                sums, np.concatenate([matrix, offset[:, :, None]], axis=2), cov, free, alike,
-                cov_free=f"{part}_cov" in learn, cov_alike=self._apart(f"{part}_cov") is None,
-            )  # fmt: skip
-            return both[:, :, :-1], both[:, :, -1], new
-
-        moved: Any = (model.A, model.b, model.Q)
-        if pairs[0].sum() > 0:
-            moved = trio("transition", SwitchingSums(pairs[0].sum(axis=0), *pairs[1:]), moved)
-        x, V = np.concatenate([one.mean for one in found]), np.concatenate([one.cov for one in found])
-        shown: Any = trio(
-            "observation",
-            observed_sums(rows.numbers(), np.concatenate(w), x, V, model.C, model.d, model.R),
-            (model.C, model.d, model.R),
+        self.log_likelihoods_, self.n_iter_, self.converged_ = (
+            found.history,
+            len(found.history),
+            found.converged,
         )
-        first = np.array([one[0] for one in w])
-        mean, cov = _first(
-            first, np.array([o.mean[0] for o in found]), np.array([o.cov[0] for o in found]),
-            (model.mean, model.cov), [name in learn for name in MATRICES[4:6]],
-            [self._apart(name) is None for name in MATRICES[4:6]],
-        )  # fmt: skip
-        start, moves = model.start, model.moves
-        with np.errstate(divide="ignore"):
-            if "regime_start" in learn:
-                start = np.log(first.mean(axis=0))
-            if "regime_transition" in learn:
-                left = pairs[0].sum(axis=1, keepdims=True)
-                moves = np.where(
-                    left > 1e-9, np.log(pairs[0] / np.where(left > 1e-9, left, 1.0)), model.moves
-                )
-        return Regimes(start, moves, moved[0], moved[1], moved[2], shown[0], shown[1], shown[2], mean, cov)
+        found.warn(self.tol)
+        return self
 
     # -- running -----------------------------------------------------------------------------------------------
 
     def _check(self, rows: Sequences, model: Regimes) -> Array:
-        check_choice("method", self.method, get_args(Method))
-        check_count("particles", self.particles, 1)
-        check_count("paths", self.paths, 1)
+        check_options(self)
         values: Array = rows.numbers()
         if values.shape[1] != model.d.shape[1]:
             raise InvalidArgument(
@@ -494,55 +369,10 @@ observation_offset_, regime_start_, regime_transition_
         return found
 
 
-def _first(
-    w: Array,
-    m: Array,
-    V: Array,
-    now: tuple[Array, Array],
-    free: list[bool],
-    alike: list[bool],
-) -> tuple[Array, Array]:
-    """Return the mean and covariance of first states from their (sequences, regimes) weights and moments."""
-    mean, cov = now
-    total = w.sum(axis=0)
-    seen = total > 1e-9
-    if free[0]:
-        sums = np.einsum("sk,ska->ka", w, m)
-        own = np.where(seen[:, None], sums / np.where(seen, total, 1.0)[:, None], mean)
-        mean = np.broadcast_to(sums.sum(axis=0) / total.sum(), mean.shape) if alike[0] else own
-    if free[1]:
-        away = m - mean
-        sums = np.einsum("sk,skab->kab", w, V) + np.einsum("sk,ska,skb->kab", w, away, away)
-        own = np.where(seen[:, None, None], sums / np.where(seen, total, 1.0)[:, None, None], cov)
-        cov = np.broadcast_to(sums.sum(axis=0) / total.sum(), cov.shape) if alike[1] else own
-    return np.array(mean), np.array(cov)
-
-
 def _seen(model: Regimes, one: Forward) -> tuple[Array, Array]:
     """Return what each regime expects to be observed at each step."""
     expected = np.einsum("kab,tkb->tka", model.C, one.prior_mean) + model.d
     return expected, model.C @ one.prior_cov @ model.C.swapaxes(1, 2) + model.R
-
-
-def _together(w: Array, m: Array, V: Array) -> tuple[Array, Array]:
-    """Return the mean and covariance of the mixture of regimes at each step."""
-    mean = np.einsum("tk,tka->ta", w, m)
-    away = m - mean[:, None]
-    return mean, np.einsum("tk,tkab->tab", w, V) + np.einsum("tk,tka,tkb->tab", w, away, away)
-
-
-def _quantile(w: Array, m: Array, sd: Array, level: float) -> Array:
-    """Return the level's quantile of each number's mixture, by bisection."""
-    from scipy.special import ndtr, ndtri
-
-    ends = m + sd * float(ndtri(level))
-    low, high = ends.min(axis=1), ends.max(axis=1)
-    for _ in range(60):
-        middle = (low + high) / 2
-        with np.errstate(divide="ignore", invalid="ignore"):
-            below = np.einsum("tk,tka->ta", w, ndtr((middle[:, None] - m) / sd)) < level
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.asarray((low + high) / 2)
 
 
 def _roots(cov: Array) -> Array:

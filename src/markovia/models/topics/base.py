@@ -16,7 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.text.corpus import Corpus
 from markovia.data.text.document_texts import Tokenizer
-from markovia.errors import InvalidArgument, OutsideVocabularyWarning, UnknownVariable, outside
+from markovia.data.text.vocabulary import Vocabulary
+from markovia.errors import InvalidArgument, OutsideVocabularyWarning, outside
 from markovia.learning.latent.topic_coherence import Measure, coherence
 from markovia.learning.latent.topic_documents import average_proportions
 from markovia.runtime import ports
@@ -196,10 +197,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator): 
 
     def _place(self, word: str) -> int:
         check_is_fitted(self, "components_")
-        try:
-            return self.vocabulary_.index(word)
-        except ValueError:
-            raise UnknownVariable(word, self.vocabulary_, "the vocabulary") from None
+        return Vocabulary.of(self.vocabulary_).position(word)
 
     def coherence(
         self,

@@ -1,13 +1,11 @@
-"""What models of topics share that climb an objective step by step: settings, the clock, and how it ended."""
+"""What models of topics share that climb an objective step by step: settings, and how it ended."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from markovia.errors import ConvergenceWarning, outside
 from markovia.models.topics.base import TopicModel
+from markovia.optimise.ascent import Climb
 from markovia.runtime.checks import Count, TimeLimit, Tolerance
-from markovia.runtime.clock import Clock
 
 
 @dataclass(eq=False, repr=False)
@@ -36,17 +34,7 @@ class ClimbingTopics(TopicModel):
     progress: bool | None = None
     random_state: Any = None
 
-    def _clock(self, runs: int = 1) -> Clock:
-        return Clock(
-            self.time_limit, self.progress, total=runs * self.max_iter, unit="step", name=type(self).__name__
-        )
-
-    def _end(self, history: list[float], converged: bool, cut: bool) -> None:
-        """Keep how learning ended, and warn where it still gained and was not cut."""
-        self.history_, self.converged_, self.n_iter_ = history, converged, len(history)
-        if not converged and not cut:
-            warnings.warn(
-                f"still gaining after {self.max_iter} steps; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=outside(),
-            )
+    def _end(self, found: Climb[Any]) -> None:
+        """Keep how learning ended, and warn where it still gained."""
+        self.history_, self.converged_, self.n_iter_ = found.history, found.converged, len(found.history)
+        found.warn(self.tol)

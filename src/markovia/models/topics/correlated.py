@@ -15,10 +15,12 @@ from markovia.learning.latent.correlated_topics import (
     learn_correlated,
     softmax,
 )
-from markovia.learning.latent.topic_em import learn_plsi
+from markovia.learning.latent.topic_em import TopicTables, learn_plsi
 from markovia.models.topics.climbing import ClimbingTopics
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Positive, Whole, check
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
@@ -82,23 +84,21 @@ class CorrelatedTopics(ClimbingTopics):
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         counts, k, v = corpus.counts(), self.n_components, len(corpus.vocabulary)
-        starts = [
-            learn_plsi(
-                counts, rng.dirichlet(np.ones(k), len(corpus)), np.ascontiguousarray(rng.dirichlet(np.ones(v), k).T),
-                max_iter=100, tol=1e-5,
-            )
-            for _ in range(self.n_init)
-        ]  # fmt: skip
-        phi = max(starts, key=lambda run: run.history[-1]).phi
-        phi = (phi + 0.01 / v) / (phi + 0.01 / v).sum(axis=0)
-        with self._clock() as clock:
+
+        def run(rng: np.random.Generator, progress: bool | None) -> Climb[TopicTables]:
+            theta, phi = rng.dirichlet(np.ones(k), len(corpus)), rng.dirichlet(np.ones(v), k)
+            return learn_plsi(counts, theta, np.ascontiguousarray(phi.T), max_iter=100, tol=1e-5)
+
+        with Clock(self.time_limit, False):
+            phi = best_climb(run, [rng] * self.n_init).state.phi + 0.01 / v
             found = learn_correlated(
-                counts, phi, max_iter=self.max_iter, tol=self.tol, smoothing=self.topic_word_prior, shrinkage=self.shrinkage,
-                clock=clock,
+                counts, phi / phi.sum(axis=0), max_iter=self.max_iter, tol=self.tol, smoothing=self.topic_word_prior,
+                shrinkage=self.shrinkage, progress=self.progress,
             )  # fmt: skip
-        self.mean_, self.covariance_ = found.law.mean, found.law.covariance
-        self.components_, self.doc_logits_ = np.ascontiguousarray(found.law.phi.T), found.logits.mean
-        self._end(found.history, found.converged, clock.reason is not None)
+        law, logits = found.state
+        self.mean_, self.covariance_ = law.mean, law.covariance
+        self.components_, self.doc_logits_ = np.ascontiguousarray(law.phi.T), logits.mean
+        self._end(found)
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         law = LogisticNormal(self.mean_, self.covariance_, np.ascontiguousarray(self.components_.T))

@@ -15,6 +15,7 @@ from markovia.models.topics.sampled import given_for_each, given_topics
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import LEVEL, Count, Positive, Whole, check
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
@@ -91,20 +92,21 @@ class DynamicTopics(ClimbingTopics):
         phi = gibbs_start(
             corpus.words.astype(np.int64), corpus.offsets, len(corpus.vocabulary), self.n_components, rng
         )
-        with self._clock() as clock:
+        with Clock(self.time_limit, False):
             found = learn_dynamic(
                 [counts[rows] for rows in order], phi, alpha=self.doc_topic_prior_, drift=self.drift, spread=self.spread,
-                max_iter=self.max_iter, tol=self.tol, clock=clock,
+                max_iter=self.max_iter, tol=self.tol, progress=self.progress,
             )  # fmt: skip
-        laws = np.exp(log_words(found.paths.logits))
+        paths, posteriors = found.state
+        laws = np.exp(log_words(paths.logits))
         self.topics_over_time_ = np.ascontiguousarray(laws.transpose(0, 2, 1))
-        self.logit_deviation_ = np.ascontiguousarray(np.sqrt(found.paths.variance).transpose(0, 2, 1))
+        self.logit_deviation_ = np.ascontiguousarray(np.sqrt(paths.variance).transpose(0, 2, 1))
         shares = np.array([float(corpus.lengths[rows].sum()) for rows in order])
         self.components_ = np.einsum("t,tkv->kv", shares / shares.sum(), self.topics_over_time_)
         self.doc_topic_ = np.empty((len(corpus), self.n_components))
-        for rows, gamma in zip(order, found.gamma, strict=True):
+        for rows, gamma in zip(order, posteriors, strict=True):
             self.doc_topic_[rows] = normalised(gamma, 1)
-        self._end(found.history, found.converged, clock.reason is not None)
+        self._end(found)
 
     def transform(self, X: Any, times: Any = None) -> Array:  # noqa: N803
         """Return proportions of documents, given the topics of their times, or the mean topics where no times are given."""

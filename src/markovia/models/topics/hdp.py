@@ -17,10 +17,11 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.collapsed.hdp_online import OnlineHDP
 from markovia.inference.collapsed.hdp_topics import DirectAssignment, Franchise, HDPPriors
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.models.topics.base import TopicModel, read_documents
+from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import (
     POSITIVE,

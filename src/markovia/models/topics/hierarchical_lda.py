@@ -14,10 +14,11 @@ import numpy as np
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.nested_topics import NestedTopics
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.learning.latent.topic_documents import average_proportions
 from markovia.models.topics.base import TopicModel
 from markovia.models.topics.hdp import concentration_of
+from markovia.optimise.checkpoint import digest_of
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import POSITIVE, Count, TimeLimit, Whole, check

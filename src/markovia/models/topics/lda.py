@@ -5,7 +5,6 @@ corpus or in pieces, or by EM for the most probable topics. Cost: words x topics
 """
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal, Self
@@ -13,20 +12,22 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 
 from markovia.data.text.corpus import BATCH, Corpus, CorpusStream
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.errors import InvalidArgument
+from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.collapsed.topic_gibbs import CollapsedTopics
 from markovia.inference.collapsed.topic_uncollapsed import UncollapsedTopics
 from markovia.learning.latent.topic_variational import BoundedTopics, DocumentSteps, climbed, online_step
 from markovia.models.topics.base import read_documents, seed_of
 from markovia.models.topics.lda_priors import prior_counts, seeded_places, word_priors
 from markovia.models.topics.lda_questions import TopicQuestions
+from markovia.optimise.ascent import Climb, climb
+from markovia.optimise.checkpoint import Checkpoint, digest_of
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import (
     Count,
     CountOrNone,
     Decay,
-    Interval,
+    NumberRange,
     Positive,
     TimeLimit,
     Tolerance,
@@ -62,7 +63,7 @@ class LDA(TopicQuestions):
     max_iter
         Sweeps or passes over the documents; by default 300 for samplers, 100 for "vb" and "map", 10 for "online".
     tol
-        The relative gain of the bound at which "vb", "online" and "map" stop.
+        The gain of the bound a word at which "vb", "online" and "map" stop.
     doc_topic_prior, topic_word_prior
         Parameters of the Dirichlet priors, a number or one for each topic (word); by default they are learned from 0.1
         on, and for "online" and "map" 1 / n_components.
@@ -86,7 +87,7 @@ class LDA(TopicQuestions):
     time_limit, progress
         Seconds at most; whether to show a progress bar.
     checkpoint
-        A file that samplers write their state to and go on from.
+        A file that samplers, "vb" and "map" write their state to and go on from.
 
     Attributes
     ----------
@@ -115,7 +116,7 @@ class LDA(TopicQuestions):
     _: KW_ONLY
     method: Literal["gibbs", "vb", "online", "uncollapsed", "map"] = "gibbs"
     max_iter: CountOrNone = None
-    tol: Tolerance = 1e-5
+    tol: Tolerance = 1e-4
     doc_topic_prior: Any = None
     topic_word_prior: Any = None
     learn_priors: bool | None = None
@@ -126,7 +127,7 @@ class LDA(TopicQuestions):
     learning_decay: Decay = 0.7
     learning_offset: Tolerance = 10.0
     batch_size: Count = BATCH
-    total_samples: Annotated[float | None, Interval(1.0, said="1 or more", none=True)] = None
+    total_samples: Annotated[float | None, NumberRange(1.0, said="1 or more", none=True)] = None
     max_doc_update_iter: CountOrNone = None
     mean_change_tol: Positive = 1e-3
     n_jobs: int | None = None
@@ -268,15 +269,18 @@ class LDA(TopicQuestions):
         return BoundedTopics(start, sampler.prior, sampler.word_prior, self.method == "map", self._threads)
 
     def _climb(self, corpus: Corpus, rng: np.random.Generator) -> None:
-        learned, model = self._learned, self._started(corpus, rng)
-        with Clock(self.time_limit, self.progress, total=self._passes, unit="pass", name="LDA") as clock:
-            self._state, history, converged = climbed(
-                model, corpus.counts(), corpus.lengths.astype(np.float64), learned, passes=self._passes, tol=self.tol,
-                most=self.max_doc_update_iter or 100, change=self.mean_change_tol, clock=clock,
+        learned, topics = self._learned, self._started(corpus, rng)
+        digest = digest_of(corpus.words, corpus.offsets, topics.components, self.method, learned)
+        with Clock(self.time_limit, False):
+            found = climbed(
+                topics, corpus.counts(), corpus.lengths.astype(np.float64), learned, passes=self._passes, tol=self.tol,
+                most=self.max_doc_update_iter or 100, change=self.mean_change_tol, progress=self.progress,
+                checkpoint=Checkpoint(self.checkpoint, digest),
             )  # fmt: skip
-        self._settle(model)
+        self._state = found.state.documents
+        self._settle(found.state.topics)
         self.doc_topic_ = self._state / self._state.sum(axis=1, keepdims=True)
-        self._finish(history, converged, clock.reason)
+        self._finish(found)
 
     def _online(self, pieces: Corpus | CorpusStream, n: int, rng: np.random.Generator) -> None:
         first, heard = [], 0
@@ -288,20 +292,24 @@ class LDA(TopicQuestions):
         offsets = np.concatenate([[0], np.cumsum(np.concatenate([piece.lengths for piece in first]))])
         words = np.concatenate([piece.words for piece in first])
         self._start_online(Corpus(words, offsets, self.vocabulary_), n, rng)
-        history: list[float] = []
-        converged = False
-        with Clock(self.time_limit, self.progress, total=self._passes, unit="pass", name="LDA") as clock:
-            while len(history) < self._passes and not converged and not (clock.over() and history):
-                total, heard = 0.0, 0
-                for piece in self._pieces(pieces, rng):
-                    total += self._online_step(piece, n)
-                    heard += len(piece.words)
-                    if clock.over():
-                        break
-                history.append(total / max(heard, 1))
-                clock.advance(note=f"{history[-1]:.6g}")
-                converged = len(history) > 1 and abs(history[-1] - history[-2]) < self.tol * abs(history[-1])
-        self._finish(history, converged, clock.reason)
+
+        def one_pass(now: tuple[Array, int]) -> tuple[tuple[Array, int], float]:
+            self.components_, self.n_batch_iter_ = now
+            total, heard = 0.0, 0
+            for piece in self._pieces(pieces, rng):
+                total += self._online_step(piece, n)
+                heard += len(piece.words)
+                if clock.over():  # a pass may take hours
+                    break
+            return (self.components_, self.n_batch_iter_), total / max(heard, 1)
+
+        with Clock(self.time_limit, False) as clock:
+            found = climb(
+                one_pass, (self.components_, self.n_batch_iter_), max_iter=self._passes, tol=self.tol, may_fall=True,
+                progress=self.progress, name="LDA", unit="pass",
+            )  # fmt: skip
+        self.components_, self.n_batch_iter_ = found.state
+        self._finish(found)
 
     def _pieces(self, pieces: Corpus | CorpusStream, rng: np.random.Generator) -> Iterator[Corpus]:
         if isinstance(pieces, CorpusStream):
@@ -346,14 +354,10 @@ class LDA(TopicQuestions):
         self.components_ = np.ascontiguousarray(model.components.T)
         self.doc_topic_prior_, self.topic_word_prior_ = model.prior, np.ascontiguousarray(model.word_prior.T)
 
-    def _finish(self, history: list[float], converged: bool, reason: str | None) -> None:
-        self.history_, self.n_iter_, self.converged_, self.stopped_ = history, len(history), converged, reason
-        if not converged and reason is None and self.max_iter is None:
-            warnings.warn(
-                f"LDA did not settle in {len(history)} passes; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=outside(),
-            )
+    def _finish(self, found: Climb[Any]) -> None:
+        self.history_, self.n_iter_ = found.history, len(found.history)
+        self.converged_, self.stopped_ = found.converged, found.stopped
+        found.warn(self.tol)
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         if self.method in SAMPLED:

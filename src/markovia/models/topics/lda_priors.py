@@ -5,8 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.data.text.vocabulary import Vocabulary
+from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Kind, check
 
 
 def prior_counts(
@@ -32,16 +34,13 @@ def prior_counts(
 
 def seeded_places(seeds: Any, n_topics: int, vocabulary: list[str]) -> list[tuple[int, int]]:
     """Return the topic and the position of each word that leads one."""
-    codes, found = {w: i for i, w in enumerate(vocabulary)}, []
-    if not isinstance(seeds, Mapping):
-        raise InvalidArgument(f"seeds= is a mapping from topics to lists of words, not {seeds!r}")
+    known, found = Vocabulary.of(vocabulary), []
+    check("seeds", seeds, Kind((Mapping,), "a mapping from topics to lists of words"))
     for topic, words in seeds.items():
         if not isinstance(topic, int | np.integer) or not 0 <= topic < n_topics:
             raise InvalidArgument(f"seeds= names topic {topic!r}; topics are 0 ... {n_topics - 1}")
-        for word in [words] if isinstance(words, str) else words:
-            if word not in codes:
-                raise UnknownVariable(word, vocabulary, "the vocabulary")
-            found.append((int(topic), codes[word]))
+        listed = [words] if isinstance(words, str) else words
+        found += [(int(topic), known.position(word)) for word in listed]
     return found
 
 

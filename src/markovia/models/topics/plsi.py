@@ -6,13 +6,15 @@ from typing import Any, Literal
 import numpy as np
 
 from markovia.data.text.corpus import Corpus
-from markovia.learning.latent.topic_em import TopicTraining, fold_in, learn_plsi, tempering
+from markovia.learning.latent.topic_em import TopicTables, fold_in, learn_plsi, tempering
 from markovia.models.topics.climbing import ClimbingTopics
+from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, Interval, Tolerance, check
+from markovia.runtime.checks import Count, NumberRange, Tolerance, check
+from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed
 
-POWER = Interval(0.0, 1.0, open="low", said="a number above 0, at most 1")
+POWER = NumberRange(0.0, 1.0, open="low", said="a number above 0, at most 1")
 
 
 @dataclass(eq=False, repr=False)
@@ -78,14 +80,15 @@ class PLSI(ClimbingTopics):
             if self.tempering == "auto"
             else float(self.tempering or 1.0)
         )
-        runs: list[TopicTraining] = []
-        with self._clock(self.n_init) as clock:
-            while len(runs) < self.n_init and (not runs or not clock.over()):
-                given: dict[str, Any] = {"power": self.power_, "clock": clock}
-                runs.append(learn_plsi(counts, *start(), max_iter=self.max_iter, tol=self.tol, **given))
-        best = max(runs, key=lambda run: run.history[-1])
-        self.doc_topic_, self.components_ = best.theta, np.ascontiguousarray(best.phi.T)
-        self._end(best.history, best.converged, clock.reason is not None)
+
+        def run(begin: tuple[Array, Array], progress: bool | None) -> Climb[TopicTables]:
+            how: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "power": self.power_}
+            return learn_plsi(counts, *begin, **how, progress=progress)
+
+        with Clock(self.time_limit, False):
+            best = best_climb(run, [start() for _ in range(self.n_init)], progress=self.progress)
+        self.doc_topic_, self.components_ = best.state.theta, np.ascontiguousarray(best.state.phi.T)
+        self._end(best)
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         return fold_in(corpus.counts(), np.ascontiguousarray(self.components_.T), power=self.power_)

@@ -1,25 +1,25 @@
 """Poisson factorisation: tables of counts as sums of factors, as many as the data need (gamma-process prior)."""
 
 import os
-import warnings
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.learning.latent.gamma_poisson_vb import expected_activities, first_fit, step
 from markovia.models.classifiers.feature_rows import check_counts, numbers
+from markovia.optimise.ascent import climb
+from markovia.optimise.checkpoint import Checkpoint, digest_of
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit, Tolerance, check_options
-from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator, kept_on_failure
 from markovia.runtime.seeds import Seed, generator
 
@@ -31,7 +31,7 @@ SHARE = 0.01
 FIRST_SWEEPS = 60
 """Sweeps before the first that counts, in which factors that are alike are joined."""
 CURE = "counts need every cell: fill them or drop the row"
-TEXTS = "mk.Corpus.read counts the words of texts"
+TEXTS = "mk.topics.Corpus.read counts the words of texts"
 
 
 @dataclass(eq=False, repr=False)
@@ -52,7 +52,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         Shape of the activities' gamma law, and concentration of the components' Dirichlet law; small values make them
         sparse.
     tol
-        "vb" stops once the bound rises by less than this share.
+        "vb" stops once a step raises the bound by less than this a count.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     >>> rng = np.random.default_rng(0)
     >>> parts = np.array([[4.0, 4, 0, 0], [0, 0, 4, 4]])
     >>> counts = rng.poisson(rng.gamma(1.0, 1.0, (60, 2)) @ parts)
-    >>> model = mk.PoissonFactorisation(2, max_iter=100, random_state=0).fit(counts)
+    >>> model = mk.topics.PoissonFactorisation(2, max_iter=100, random_state=0).fit(counts)
     >>> model.components_.round(1).max(axis=0).tolist()
     [0.5, 0.5, 0.5, 0.5]
     >>> model.transform(counts).shape
@@ -150,6 +150,9 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
             row, column, whole, x.shape, masses, self.activity_prior, self.component_prior, rng
         )
 
+    def _digest(self, data: GammaPoissonGibbs) -> str:
+        return digest_of(data.rows, data.columns, data.counts, data.masses, self.component_prior, self.method)
+
     def _sampled(self, sampler: GammaPoissonGibbs, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         def kept() -> dict[str, Array]:
             totals = sampler.of_rows.sum(axis=0)
@@ -165,9 +168,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
             time_limit=self.time_limit,
             progress=self.progress,
             checkpoint=self.checkpoint,
-            digest=digest_of(
-                sampler.rows, sampler.columns, sampler.counts, sampler.masses, self.component_prior
-            ),
+            digest=self._digest(sampler),
             name="Poisson factors",
         )
         draws = run.draws or [kept()]
@@ -179,25 +180,14 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         return profiles, rates, totals
 
     def _variational(self, sampler: GammaPoissonGibbs) -> tuple[Array, Array, Array]:
-        fit, bounds = first_fit(sampler), [-np.inf]
-        self.converged_ = False
-        with Clock(
-            self.time_limit, self.progress, total=self.max_iter, unit="step", name="Poisson factors"
-        ) as clock:
-            while len(bounds) <= self.max_iter and not clock.over():
-                bounds.append(step(sampler, fit))
-                clock.advance(note=f"{bounds[-1]:.6g}")
-                if bounds[-1] - bounds[-2] < self.tol * abs(bounds[-1]):
-                    self.converged_ = True
-                    break
-        if not self.converged_:
-            warnings.warn(
-                f"the bound still rises after {len(bounds) - 1} steps; raise max_iter= or tol=",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-        self.history_, self.n_iter_ = bounds[1:], len(bounds) - 1
-        activities, rates, profiles = fit.factors
+        found = climb(
+            partial(step, sampler), first_fit(sampler), max_iter=self.max_iter, tol=self.tol,
+            size=float(sampler.counts.sum()), time_limit=self.time_limit, progress=self.progress, name="Poisson factors",
+            checkpoint=Checkpoint(self.checkpoint, self._digest(sampler)),
+        )  # fmt: skip
+        self.history_, self.n_iter_, self.converged_ = found.history, len(found.history), found.converged
+        found.warn(self.tol)
+        activities, rates, profiles = found.state.factors
         return profiles, rates, rates * activities.sum(axis=0)
 
     @property

@@ -9,12 +9,13 @@ import numpy as np
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.averaged_draws import AveragedDraws
-from markovia.inference.collapsed.sampler_runs import digest_of, run_sampler
+from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.collapsed.token_samplers import TokenTopics
 from markovia.learning.latent.topic_em import normalised
 from markovia.learning.latent.topic_variational import document_posteriors
 from markovia.models.topics.base import TopicModel
 from markovia.models.topics.lda_priors import prior_counts
+from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import Count, Positive, TimeLimit, Whole
 from markovia.runtime.seeds import Seed

@@ -64,7 +64,8 @@ class UnigramMixture(ClimbingTopics):
             )
         mixture = Mixture(
             "multinomial", self.n_components, prior={"concentration": 1.0 + self.smoothing}, n_init=self.n_init,
-            max_iter=self.max_iter, tol=self.tol, random_state=rng, time_limit=self.time_limit, progress=self.progress,
+            max_iter=self.max_iter, tol=self.tol * len(corpus.words) / len(corpus), random_state=rng,
+            time_limit=self.time_limit, progress=self.progress,
         ).fit(corpus.counts())  # fmt: skip
         self.weights_, self.components_ = mixture.weights_, mixture.component_params_["probs"]
         self.history_, self.converged_, self.n_iter_ = mixture.history_, mixture.converged_, mixture.n_iter_

@@ -10,6 +10,7 @@ from markovia.errors import InvalidArgument
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import panel_each, panels, plain_axes
+from markovia.plotting.series.bands import plot_band
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.keyword_advice import guided
 
@@ -150,8 +151,6 @@ def plot_beliefs(
     axes = panel_each(ax, len(asked), "variables", (6.4, 1.9), columns=1)
     for place, name in zip(axes.flat, asked, strict=False):
         if name in beliefs.mean:
-            from markovia.plotting.series.bands import plot_band
-
             mean = beliefs.mean[name][sequence]
             plot_band(np.arange(len(mean)), mean, sd=np.sqrt(beliefs.var[name][sequence]), ax=place)
         else:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import numbers
 from markovia.structure.task.result import FoundGraph, LearnedStructure
 from markovia.structure.task.task import Task
 from markovia.structure.task.undirected_edges import joined, undirected_graph, within_rules
@@ -45,10 +46,8 @@ def timed_spins(task: Task, times: Any, what: str) -> tuple[Spins, Array]:
     else:
         spins = read_spins(mixed, task.rules, what)
         n = spins.design.shape[1]
-        try:
-            moments = np.arange(n, dtype=np.float64) if times is None else np.asarray(times, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise InvalidArgument("times= is the name of a column, or one number a row") from None
+        rule = "times= is the name of a column, or one number a row"
+        moments = np.arange(n, dtype=np.float64) if times is None else numbers(times, rule)
         if moments.shape != (n,):
             raise InvalidArgument(
                 f"times= has {moments.size} numbers, and {n} rows were read (equal rows of a large source are read as one: "

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_count, check_number
+from markovia.runtime.checks import check_choice, check_count, check_number
 from markovia.runtime.threads import in_parallel, thread_count
 from markovia.structure.changing.changing_network import (
     ChangingDetails,
@@ -135,10 +135,8 @@ def tesla(
     """
     joined(np.zeros((1, 1)), rule)
     free = read_field(field)
-    if q not in (1, 2) or isinstance(q, bool):
-        raise InvalidArgument(f"q= is 1 or 2, not {q!r}")
-    if choose not in (None, "bic"):
-        raise InvalidArgument(f"choose= is 'bic', not {choose!r}")
+    check_choice("q", q, (1, 2))
+    check_choice("choose", choose, ("bic",), none=True)
     if choose is not None and q != 1:
         raise InvalidArgument(
             "choose='bic' counts runs of equal parameters, which q=2 has not; give lambda1= and lambda2="

@@ -18,7 +18,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_choice, check_number
+from markovia.runtime.checks import PENALTY, check, check_choice, check_number, numbers
 from markovia.runtime.threads import in_parallel
 from markovia.structure.changing.changing_network import ChangingDetails, changing_result, timed_spins
 from markovia.structure.task.result import FoundGraph
@@ -174,8 +174,7 @@ def _width(bandwidth: float | None, moments: Array) -> float:
     if bandwidth is None:
         spread = float(moments[-1] - moments[0])
         return spread / float(np.cbrt(len(moments))) if spread > 0 else np.inf
-    if isinstance(bandwidth, bool) or not isinstance(bandwidth, int | float | np.number) or not bandwidth > 0:
-        raise InvalidArgument(f"bandwidth= is a number greater than 0, not {bandwidth!r}")
+    check("bandwidth", bandwidth, PENALTY)
     return float(bandwidth)
 
 
@@ -183,10 +182,7 @@ def _wanted(at: Any, moments: Array) -> Array:
     if at is None:
         distinct = np.unique(moments)
         return distinct if len(distinct) <= 20 else np.linspace(distinct[0], distinct[-1], 20)
-    try:
-        found = np.atleast_1d(np.asarray(at, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"at= is a list of times, not {at!r}") from None
+    found = np.atleast_1d(numbers(at, "at= is a list of times"))
     if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
         raise InvalidArgument("at= is a list of finite times")
     return np.sort(found)

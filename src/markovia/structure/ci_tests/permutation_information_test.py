@@ -53,10 +53,10 @@ class PermutationCMI:
 
     def bind(self, data: MixedTable) -> CITest:
         """Return the test for these data."""
-        return PermutationTest(data, self.alpha, self.permutations, self.seed)
+        return PermutationInformationTest(data, self.alpha, self.permutations, self.seed)
 
 
-class PermutationTest(CITest):
+class PermutationInformationTest(CITest):
     """Conditional mutual information by permutation, bound to data."""
 
     name = "cmi"

@@ -92,7 +92,7 @@ def hill_climb(
     begin = start_parents(task.names, task.rules, start)
     moves = EdgeMoves(score, task.rules, begin)
     path = [SearchStep("start", moves.total, clock.seconds)]
-    climb = Climb(task, moves, path, walks, max_steps)
+    climb = HillClimb(task, moves, path, walks, max_steps)
     best, best_score = climb.often(begin, climbs)
     made = 0
     while made < restarts and not climb.over():
@@ -107,7 +107,7 @@ def hill_climb(
     return FoundGraph(graph_of(best, task.names), score=best_score, path=path, details=details)
 
 
-class Climb:
+class HillClimb:
     """One climb after the other over the same gains.
 
     Parameters

@@ -14,7 +14,7 @@ import numpy as np
 
 from markovia.runtime.checks import check_count
 from markovia.structure.dag_search.edge_moves import WORDS, EdgeMoves, Parents, graph_of, start_parents
-from markovia.structure.dag_search.hill_climbing import LONG_WALK, Climb, ClimbDetails
+from markovia.structure.dag_search.hill_climbing import LONG_WALK, ClimbDetails, HillClimb
 from markovia.structure.scores.scores import score_for
 from markovia.structure.task.result import FoundGraph, SearchStep
 from markovia.structure.task.task import Task
@@ -67,7 +67,7 @@ def tabu(
     path = [SearchStep("start", moves.total, clock.seconds)]
     best: Parents
     best, best_score = moves.copy(), moves.total
-    climb = Climb(task, moves, path, walks, max_steps)
+    climb = HillClimb(task, moves, path, walks, max_steps)
     if climbs != 0:
         best, best_score = climb.often(begin, climbs)
         moves.restart(best)

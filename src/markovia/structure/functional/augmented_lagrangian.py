@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
 from markovia.structure.task.result import SearchStep
@@ -53,16 +54,9 @@ def minimise_acyclic(
     h_tolerance, rho_max
         Where h falls to the one or ρ reaches the other, the series ends.
     """
-    from scipy.optimize import Bounds, minimize
-
     theta = start
-    box = Bounds(bounds[:, 0], bounds[:, 1])
     rho, alpha, h = 1.0, 0.0, np.inf
     value, path = np.inf, []
-
-    def ask(_: Array) -> None:
-        if clock.over():
-            raise StopIteration
 
     for _ in range(max_iterations):
         if clock.over():
@@ -73,20 +67,20 @@ def minimise_acyclic(
                 f, slope, g, turn = objective(point)
                 return f + (0.5 * rho * g + alpha) * g, slope + (rho * g + alpha) * turn
 
-            found = minimize(
+            found = minimise(
                 penalised,
                 theta,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=box,
-                callback=ask,
-                options={"maxiter": inner_iterations},
+                lower=bounds[:, 0],
+                upper=bounds[:, 1],
+                max_iter=inner_iterations,
+                flat=2e-9,
+                clock=clock,
             )
-            value, _, now, _ = objective(found.x)
+            value, _, now, _ = objective(found.point)
             if now <= 0.25 * h or rho >= rho_max or clock.over():
                 break
             rho *= 10.0
-        theta, h = found.x, now
+        theta, h = found.point, now
         alpha += rho * h
         path.append(SearchStep(f"rho {rho:.0e}, h {h:.3e}", -value, clock.seconds))
         clock.advance(note=f"h {h:.2e}")

@@ -15,10 +15,11 @@ import numpy as np
 from markovia.data.tables.unit_scaling import unit_scaled
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_choice, check_level
+from markovia.runtime.checks import check_choice, check_level, numbers
 from markovia.runtime.shown import InNotebooks
 from markovia.structure.ci_tests.gamma_hsic import HsicTest, gamma_hsic
-from markovia.structure.functional.pnl import post_nonlinear_noise
+from markovia.structure.functional.checked_matrix import measured_columns
+from markovia.structure.functional.pnl import normal_scores, post_nonlinear_noise
 from markovia.structure.functional.smooth_regression import smooth_fit
 from markovia.structure.task.acyclicity import directed_graph
 from markovia.structure.task.result import FoundGraph
@@ -165,8 +166,6 @@ def direction_test(cause: Array, effect: Array, model: str, over: Callable[[], b
         y = effect - effect.mean()
         return gamma_hsic(cause, _noise(y - (x @ y) / (x @ x) * x, effect), over=over)
     if model == "pnl":
-        from markovia.structure.functional.pnl import normal_scores
-
         return gamma_hsic(normal_scores(cause), post_nonlinear_noise(cause, effect, over=over), over=over)
     raise InvalidArgument(f"model= is one of {', '.join(map(repr, MODELS))}, not {model!r}")
 
@@ -211,11 +210,42 @@ def directed_pair(task: Task, rows: Array, model: str, alpha: float, decide: str
     )
 
 
+def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> FoundGraph:
+    """Say which of two columns is the cause of the other, by the post-nonlinear model.
+
+    Parameters
+    ----------
+    task
+        Two columns of numbers, and the rules.
+    alpha
+        The level of the tests.
+    decide
+        As in `markovia.pairwise_direction`.
+
+    Returns
+    -------
+    Found
+        A `DAG` with one edge, or none where no direction or both fit; `details.direction` is a `PairwiseDirection`. Where
+        the time is over before that is known there are only required edges, and no details.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> cause, noise = np.random.default_rng(0).uniform(-1, 1, (2, 600))
+    >>> data = {"cause": cause, "effect": np.exp(2 * cause**3 + cause + 0.5 * noise)}
+    >>> mk.learn_structure(data, method="pnl", decide="compare").edges
+    [('cause', 'effect')]
+    """
+    if len(task.names) != 2:
+        raise InvalidArgument(
+            f"pnl takes two columns, not {len(task.names)}; choose them with names=, or use method='anm' for more"
+        )
+    rows = measured_columns(task, "pnl")
+    return directed_pair(task, rows, "pnl", alpha, decide)
+
+
 def _column(values: Any, what: str) -> Array:
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{what} has cells that are not numbers") from None
+    found = numbers(values, f"{what} holds numbers")
     if found.ndim != 1 or not np.isfinite(found).all():
         raise InvalidArgument(f"{what} must be one finite number an observation")
     if len(found) and found.max() == found.min():

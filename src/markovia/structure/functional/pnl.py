@@ -19,49 +19,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array
-from markovia.structure.functional.checked_matrix import measured_columns
-from markovia.structure.task.result import FoundGraph
-from markovia.structure.task.task import Task
 
 GRID, WIDEST = 401, 8.0
-
-
-def pnl(task: Task, *, alpha: float = 0.05, decide: str = "test") -> FoundGraph:
-    """Say which of two columns is the cause of the other, by the post-nonlinear model.
-
-    Parameters
-    ----------
-    task
-        Two columns of numbers, and the rules.
-    alpha
-        The level of the tests.
-    decide
-        As in `markovia.pairwise_direction`.
-
-    Returns
-    -------
-    Found
-        A `DAG` with one edge, or none where no direction or both fit; `details.direction` is a `PairwiseDirection`. Where
-        the time is over before that is known there are only required edges, and no details.
-
-    Examples
-    --------
-    >>> import markovia as mk
-    >>> cause, noise = np.random.default_rng(0).uniform(-1, 1, (2, 600))
-    >>> data = {"cause": cause, "effect": np.exp(2 * cause**3 + cause + 0.5 * noise)}
-    >>> mk.learn_structure(data, method="pnl", decide="compare").edges
-    [('cause', 'effect')]
-    """
-    from markovia.structure.functional.pairwise_direction import directed_pair
-
-    if len(task.names) != 2:
-        raise InvalidArgument(
-            f"pnl takes two columns, not {len(task.names)}; choose them with names=, or use method='anm' for more"
-        )
-    rows = measured_columns(task, "pnl")
-    return directed_pair(task, rows, "pnl", alpha, decide)
 
 
 def post_nonlinear_noise(
@@ -93,20 +54,17 @@ def post_nonlinear_noise(
     >>> bool(abs(np.corrcoef(noise, e)[0, 1]) > 0.99)
     True
     """
-    from scipy.optimize import minimize
-
     s, t = normal_scores(cause), normal_scores(effect)
     model = _Model(s, t, knots)
     theta = model.start()
 
     def objective(point: Array) -> tuple[float, Array]:
         if over is not None and over():
-            raise _Over
+            raise _TimeOver
         return model(point)
 
-    options = {"maxiter": max_iterations, "ftol": 1e-7}
-    with suppress(_Over):
-        theta = minimize(objective, theta, jac=True, method="L-BFGS-B", options=options).x
+    with suppress(_TimeOver):
+        theta = minimise(objective, theta, max_iter=max_iterations, flat=1e-7).point
     noise = model.noise(theta)
     noise -= noise.mean()
     noise /= noise.std()
@@ -128,7 +86,7 @@ def normal_scores(column: Array) -> Array:
     return found
 
 
-class _Over(Exception):
+class _TimeOver(Exception):
     """The time is over in the middle of a step of L-BFGS."""
 
 

@@ -10,7 +10,7 @@ Cost: for each pattern of gaps and configuration of discrete cells a matrix inve
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from markovia.data.tables.reading_mixed import DISCRETE, MixedTable
 from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import Variable
+from markovia.optimise.ascent import climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.structure.incomplete.table_completion import MOST_ROWS, every_completion
 
@@ -60,7 +61,7 @@ class MixedCompletion:
     rng
         For random starts.
     tolerance
-        EM stops when an iteration gains less than this share of the log likelihood.
+        EM stops when an iteration gains no more than this a cell that is observed.
     """
 
     exact = True
@@ -123,17 +124,16 @@ class MixedCompletion:
 
     def improved(self, now: FittedMixed) -> FittedMixed:
         """Run EM from some parameters."""
-        data, before = self._expected(now)
-        for _ in range(ROUNDS):
-            after = self.estimated(now.parents, data)
+
+        def step(now: tuple[FittedMixed, MixedTable]) -> tuple[tuple[FittedMixed, MixedTable], float]:
+            after = self.estimated(now[0].parents, now[1])
             data, value = self._expected(after)
-            now = FittedMixed(after.parents, after.pieces, value, False)
-            # a cell: log densities have any size, by the unit of the columns
-            if value - before <= self.tolerance * max(1.0, float(self.weights.sum()) * self.matrix.shape[1]):
-                now.converged = True
-                break
-            before = value
-        return now
+            return (after, data), value
+
+        data, first = self._expected(now)
+        size = max(1.0, float(self.weights @ (~self.gaps).sum(axis=1)))
+        run = climb(step, (now, data), max_iter=ROUNDS, tol=self.tolerance, size=size, first=first)
+        return replace(run.state[0], log_likelihood=run.history[-1], converged=run.converged)
 
     def completed(self, now: FittedMixed) -> MixedTable:
         """Return weighted complete rows with the posterior moments of the missing cells."""

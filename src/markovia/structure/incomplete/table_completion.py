@@ -96,7 +96,9 @@ class TableCompletion:
         """Run EM from some tables."""
         learner, counter = self._learner(now.parents)
         run = run_em(learner, counter, now.tables, self.settings)
-        return FittedTables(now.parents, run.tables, run.expectation.log_likelihood, run.converged)
+        return FittedTables(
+            now.parents, run.state.tables, run.state.expectation.log_likelihood, run.converged
+        )
 
     def estimated(self, parents: Parents, data: MixedTable) -> FittedTables:
         """Return the tables of another graph by maximum likelihood from completed rows."""

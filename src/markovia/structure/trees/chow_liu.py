@@ -14,6 +14,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice
 from markovia.structure.scores.pair_information import pair_information
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import FoundGraph, SearchStep
@@ -54,8 +55,7 @@ def chow_liu(task: Task, *, root: str | int | None = None, forest: str | None = 
     [('b', 'a'), ('b', 'c')]
     """
     mixed = task.rows
-    if forest not in (None, "bic", "aic"):
-        raise InvalidArgument(f"forest= is 'bic', 'aic' or None, not {forest!r}")
+    check_choice("forest", forest, ("bic", "aic"), none=True)
     start = root_place(root, task.names, "variables")
     information, cost = pair_information(mixed, task.clock.over)
     total = mixed.total

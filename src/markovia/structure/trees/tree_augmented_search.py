@@ -3,8 +3,8 @@
 Method: Friedman, Geiger and Goldszmidt (1997): weigh every pair of features by its mutual information given the class, take
 a maximum spanning tree, direct it away from a root. It maximises the likelihood among such graphs.
 Cost: one pass of counting over all pairs of features, rows times pairs; the tree is quadratic in the features. Use it for
-classification when naive Bayes is overconfident because features repeat each other (`mk.TreeAugmentedNaiveBayes` is the
-classifier).
+classification when naive Bayes is overconfident because features repeat each other
+(`mk.classifiers.TreeAugmentedNaiveBayes` is the classifier).
 """
 
 from collections.abc import Sequence

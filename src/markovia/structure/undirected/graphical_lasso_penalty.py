@@ -11,6 +11,7 @@ Cost: a path for "ebic", one a fold for "cv", one a subsample for the others.
 """
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,8 @@ from numpy.typing import NDArray
 from markovia.data.tables.moments import moments_of
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
+from markovia.runtime.checks import NOT_NEGATIVE, check, check_choice
 from markovia.runtime.clock import Clock
-from markovia.structure.undirected.graphical_lasso import ChosenRho, SparsePrecision, scaled_penalty, solve
 from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.penalty_choice import (
     PenaltyChoice,
@@ -28,6 +29,7 @@ from markovia.structure.undirected.penalty_choice import (
     repeated_rows,
     stars,
 )
+from markovia.structure.undirected.sparse_precision import SparsePrecision, scaled_penalty, solve
 from markovia.structure.undirected.stability_selection import stable_edges
 
 CHOICES = ("ebic", "cv", "stars", "stability")
@@ -35,6 +37,15 @@ PATIENCE = 6
 """How many penalties in a row may be worse than the best before the path ends."""
 LOOSE = 1e-5
 """The tolerance on the way; the last fit is exact."""
+
+
+class ChosenRho(NamedTuple):
+    """A penalty, how it was chosen, and where known the edges themselves or a precision to start from."""
+
+    rho: float
+    choice: PenaltyChoice | None = None
+    present: Flags | None = None
+    start: Array | None = None
 
 
 def chosen_rho(
@@ -63,10 +74,8 @@ def chosen_rho(
     choose
         "ebic", "cv", "stars" or "stability"; the other settings are those of `graphical_lasso`.
     """
-    if choose not in CHOICES:
-        raise InvalidArgument(f"choose= is one of {', '.join(map(repr, CHOICES))}, not {choose!r}")
-    if gamma < 0:
-        raise InvalidArgument(f"gamma= is not negative, not {gamma!r}")
+    check_choice("choose", choose, CHOICES)
+    check("gamma", gamma, NOT_NEGATIVE)
     p = len(cov)
     off = np.isfinite(factors) & (factors > 0) & ~np.eye(p, dtype=bool)
     rhos = penalty_path(float(np.abs(cov[off]).max(initial=0.0)), n_rhos, smallest)

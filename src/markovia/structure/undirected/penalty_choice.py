@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
+from markovia.runtime.checks import NumberRange, Whole, check, check_count
 from markovia.runtime.clock import Clock
 from markovia.runtime.threads import in_parallel
 from markovia.structure.task.undirected_edges import joined
@@ -135,8 +136,7 @@ class Subsampling:
     def many(self, default: int) -> int:
         """Return the number of subsamples, or raise."""
         value = default if self.subsamples is None else self.subsamples
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 2:
-            raise InvalidArgument(f"subsamples= is a whole number, 2 or more, not {value!r}")
+        check_count("subsamples", value, 2)
         return int(value)
 
 
@@ -150,7 +150,7 @@ until one has more edges than that."""
 
 def fold_numbers(n_rows: int, folds: Any, rng: np.random.Generator) -> NDArray[np.int64]:
     """Return for each row the number of its fold; sizes differ by one at most."""
-    if not isinstance(folds, int | np.integer) or not 2 <= folds <= n_rows:
+    if not Whole(2, n_rows).admits(folds):
         raise InvalidArgument(f"folds= is between 2 and the number of rows ({n_rows}), not {folds!r}")
     numbers: NDArray[np.int64] = rng.permutation(np.arange(n_rows) % int(folds))
     return numbers
@@ -172,8 +172,7 @@ def stars(
 ) -> Stability:
     """Choose a penalty by the stability of its graph; `graphs` fits subsamples."""
     many, beta = settings.many(20), settings.beta
-    if not 0 < beta < 0.5:
-        raise InvalidArgument(f"beta= is between 0 and 0.5, not {beta!r}")
+    check("beta", beta, NumberRange(0.0, 0.5, open="both"))
     counts = np.zeros((n_levels, n_columns, n_columns))
     size, done = subsample_size(n_rows), 0
     for _ in range(many):

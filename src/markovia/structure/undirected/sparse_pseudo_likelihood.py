@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
-from markovia.runtime.checks import penalty_given
+from markovia.runtime.checks import check_choice, penalty_given
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
@@ -109,8 +109,7 @@ def l1_pseudo_likelihood(
     >>> mk.learn_structure({"a": a, "b": b, "c": c}, method="l1-pseudo-likelihood").edges
     [('a', 'b'), ('b', 'c')]
     """
-    if penalty not in ("group", "l1"):
-        raise InvalidArgument(f"penalty= is 'group' or 'l1', not {penalty!r}")
+    check_choice("penalty", penalty, ("group", "l1"))
     how = penalty_given("alpha", alpha, choose, CHOICES)
     table, group = _rows(task), penalty == "group"
     names, rules, n = task.names, task.rules, len(task.names)

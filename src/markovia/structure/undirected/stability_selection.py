@@ -19,6 +19,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
+from markovia.runtime.checks import NumberRange, check, check_number
 from markovia.runtime.clock import Clock
 from markovia.structure.task.knowledge import Rules
 from markovia.structure.task.task import Task
@@ -91,10 +92,9 @@ def stable_edges(
     many, pi, false_edges, complementary = (
         settings.many(100), settings.pi, settings.false_edges, settings.complementary
     )  # fmt: skip
-    if not 0.5 < pi <= 1:
-        raise InvalidArgument(f"pi= is above 0.5 and at most 1, not {pi!r}")
-    if false_edges is not None and not (false_edges > 0 and np.isfinite(false_edges)):
-        raise InvalidArgument(f"false_edges= is a number greater than 0, not {false_edges!r}")
+    check("pi", pi, NumberRange(0.5, 1.0, open="low", said="above 0.5 and at most 1"))
+    if false_edges is not None:
+        check_number("false_edges", false_edges, positive=True)
     if complementary and many % 2:
         raise InvalidArgument(f"subsamples= is even where halves come in pairs, not {many!r}")
     half = n_rows // 2

@@ -316,7 +316,7 @@ def networked(model: Any) -> Model:
 def engine_of(model: Model, given: Mapping[str, Any], name: str, limit: float) -> Engine:
     """Return an engine that keeps within the limit; of models whose numbers are sampled, none does."""
     if model.has_quantities:
-        problem = model._continuous().problem_of(model, given)
+        problem = model._problem(given)
         chosen = engine_for(name, problem)
         if not any(chosen.name.startswith(c) for c in CLOSED):
             raise Costly(

@@ -27,7 +27,7 @@ class SlowClient(Refused):
     kind = "SlowClient"
 
 
-class Gate:
+class RequestGate:
     """The limits that all requests share: bytes of a body, seconds to send it, and handlers at once."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Gate:
             self._inside -= 1
 
 
-def route(endpoint: Endpoint, call: Callable[..., Call[Any]], gate: Gate) -> "Route":
+def route(endpoint: Endpoint, call: Callable[..., Call[Any]], gate: RequestGate) -> "Route":
     """Return the route of an endpoint."""
     from starlette.routing import Route
 

@@ -12,11 +12,12 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Choice, check
 from markovia.studio.documents.findings import findings
 from markovia.studio.documents.messages import Finding
 
 
-class Problem(NamedTuple):
+class PosteriorQuestion(NamedTuple):
     """A model, what is given, what is asked for, and other names for quantities."""
 
     model: Any
@@ -25,7 +26,7 @@ class Problem(NamedTuple):
     labels: Mapping[str, str] = {}
 
 
-def of(source: Mapping[str, Any]) -> Problem:
+def of(source: Mapping[str, Any]) -> PosteriorQuestion:
     """Return the problem that a request describes; see `families.posterior`."""
     if "example" in source:
         if source["example"] not in EXAMPLES:
@@ -40,10 +41,10 @@ def of(source: Mapping[str, Any]) -> Problem:
     numbers = [n for n in model.variables if n not in given and isinstance(model.variable(n), Quantity)]
     if not numbers:
         raise InvalidArgument("the sampler draws numbers, and every variable of this model has states")
-    return Problem(model, given, numbers)
+    return PosteriorQuestion(model, given, numbers)
 
 
-def eight_schools() -> Problem:
+def eight_schools() -> PosteriorQuestion:
     """Return Rubin's eight schools (1981): effects of coaching, partly pooled."""
     import markovia.distributions as dist
 
@@ -55,10 +56,10 @@ def eight_schools() -> Problem:
     effects = np.array([28.0, 8.0, -3.0, 7.0, -1.0, 1.0, 18.0, 12.0])
     errors = np.array([15.0, 10.0, 16.0, 11.0, 9.0, 11.0, 10.0, 18.0])
     labels = {f"theta[{i}]": f"school {name}" for i, name in enumerate("ABCDEFGH")}
-    return Problem(model, {"y": effects, "sigma": errors}, ["mu", "tau", "theta"], labels)
+    return PosteriorQuestion(model, {"y": effects, "sigma": errors}, ["mu", "tau", "theta"], labels)
 
 
-def challenger() -> Problem:
+def challenger() -> PosteriorQuestion:
     """Return the O-rings of 23 flights of the space shuttle (1981-86): damage against the temperature."""
     import markovia.distributions as dist
 
@@ -75,17 +76,19 @@ def challenger() -> Problem:
     )
     damaged = np.array([0, 1, 0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 1])
     given = {"damage": damaged, "warmth": degrees - degrees.mean()}
-    return Problem(model, given, ["intercept", "slope"], {"slope": "slope a degree (°F)"})  # fmt: skip
+    return PosteriorQuestion(model, given, ["intercept", "slope"], {"slope": "slope a degree (°F)"})  # fmt: skip
 
 
-EXAMPLES: dict[str, tuple[str, Callable[[], Problem]]] = {
+EXAMPLES: dict[str, tuple[str, Callable[[], PosteriorQuestion]]] = {
     "eight-schools": ("Eight schools: effects of coaching, partly pooled", eight_schools),
     "challenger": ("Challenger: damage to O-rings against the temperature", challenger),
 }
 """Examples by name: a title, and the problem."""
 
 
-def regression(data: str, outcome: str, predictors: Sequence[str], family: str = "normal") -> Problem:
+def regression(
+    data: str, outcome: str, predictors: Sequence[str], family: str = "normal"
+) -> PosteriorQuestion:
     """Return a regression of a column on others: "normal", "logistic" or "poisson".
 
     Predictors of numbers are standardised, so that one prior fits all slopes; those of states get a column for each
@@ -93,8 +96,7 @@ def regression(data: str, outcome: str, predictors: Sequence[str], family: str =
     """
     import markovia.distributions as dist
 
-    if family not in ("normal", "logistic", "poisson"):
-        raise InvalidArgument(f"family= is normal, logistic or poisson, not {family!r}")
+    check("family", family, Choice(("normal", "logistic", "poisson")))
     if outcome in predictors or not predictors:
         raise InvalidArgument("a regression has one outcome and some other columns as predictors")
     frame = as_frame(data)
@@ -117,7 +119,7 @@ def regression(data: str, outcome: str, predictors: Sequence[str], family: str =
     model.add("outcome", law, plate="row")
     labels = {f"slope[{i}]": name for i, name in enumerate(names)}
     asked = ["intercept", "slope", *(["sigma"] if family == "normal" else [])]
-    return Problem(model, {"outcome": y, "design": x}, asked, labels)
+    return PosteriorQuestion(model, {"outcome": y, "design": x}, asked, labels)
 
 
 def _exp(x: Any) -> Any:

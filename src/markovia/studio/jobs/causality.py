@@ -18,7 +18,7 @@ from markovia.studio.jobs.orders import (
 )  # fmt: skip
 
 if TYPE_CHECKING:
-    from markovia.studio.jobs.worker import Report
+    from markovia.studio.jobs.worker import JobReport
 
 MOST_SETS = 8
 """Sets of a kind that are shown."""
@@ -66,7 +66,7 @@ def identified(graph: Any, asked: AskIdentify) -> Identified:
     return found
 
 
-def effect(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
+def effect(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]:
     """Estimate an effect from a table and the graph of a model, and put it to all tests; see `EstimateEffect`."""
     from markovia.causal.estimation.effect import effect as estimate
     from markovia.data.tables.frames import as_frame

@@ -37,7 +37,7 @@ from markovia.studio.jobs.orders import (
     Start,
     Worlds,
 )
-from markovia.studio.jobs.tables import Table, Tables
+from markovia.studio.jobs.tables import Table, UploadedTables
 
 POLL = 0.1
 """Seconds between two looks at a job for its stream of events."""
@@ -65,15 +65,15 @@ def jobs_of(call: Call[object]) -> Jobs:
     return part(call, "jobs", Jobs)
 
 
-def tables_of(call: Call[object]) -> Tables:
+def tables_of(call: Call[object]) -> UploadedTables:
     """Return the server's uploaded tables."""
-    return part(call, "tables", Tables)
+    return part(call, "tables", UploadedTables)
 
 
 def shut(parts: dict[str, Any]) -> None:
     """End all jobs and remove uploaded tables; for the end of the server."""
     for one in parts.values():
-        if isinstance(one, Jobs | Tables):
+        if isinstance(one, Jobs | UploadedTables):
             one.close()
 
 

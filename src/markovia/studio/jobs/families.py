@@ -17,7 +17,7 @@ from markovia.runtime.array_types import Array
 from markovia.studio.jobs.orders import FindTopics, SmoothSeries
 
 if TYPE_CHECKING:
-    from markovia.studio.jobs.worker import Report
+    from markovia.studio.jobs.worker import JobReport
 
 MOST_STEPS = 5_000
 """The longest series that is drawn."""
@@ -31,7 +31,7 @@ CHUNKS = 10
 """How often a sampler shows its draws."""
 
 
-def series(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
+def series(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]:
     """Learn a hidden Markov model or a structural series, smooth a column of a table, and forecast; see `SmoothSeries`."""
     asked = SmoothSeries(**order)
     frame = as_frame(asked.data)
@@ -118,7 +118,7 @@ def _spread(weights: Array, means: Array, sds: Array) -> Callable[[float], Array
 
 
 def posterior(
-    report: "Report",
+    report: "JobReport",
     *,
     folder: Path,
     source: Mapping[str, Any],
@@ -228,7 +228,7 @@ def rank_histograms(draws: Array, bins: int = BINS) -> Any:
     return np.stack([np.bincount(row, minlength=bins) for row in places])
 
 
-def topics(report: "Report", *, folder: Path, **order: Any) -> dict[str, Any]:
+def topics(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]:
     """Find the topics of texts by latent Dirichlet allocation, with their words and documents; see `FindTopics`."""
     from markovia.data.text.corpus import Corpus
     from markovia.models.topics.lda import LDA

@@ -18,7 +18,7 @@ from markovia.runtime import ports, progress
 from markovia.studio.jobs.orders import LearnParameters
 
 if TYPE_CHECKING:
-    from markovia.studio.jobs.worker import Report
+    from markovia.studio.jobs.worker import JobReport
 
 GROUPS = {
     "dag_search": "search by score",
@@ -51,7 +51,7 @@ def methods() -> dict[str, Any]:
 
 
 def structure(
-    report: "Report",
+    report: "JobReport",
     *,
     folder: Path,
     data: str,
@@ -123,7 +123,7 @@ def structure(
     return result
 
 
-def parameters(report: "Report", *, folder: Path, name: str, **order: Any) -> dict[str, Any]:
+def parameters(report: "JobReport", *, folder: Path, name: str, **order: Any) -> dict[str, Any]:
     """Learn the parameters of a network whose graph is known; see `LearnParameters` and `BayesianNetwork.fit`."""
     from markovia.learning.incomplete.em import EM
     from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -157,7 +157,7 @@ def parameters(report: "Report", *, folder: Path, name: str, **order: Any) -> di
     }
 
 
-def _watched(report: "Report") -> progress.Listener:
+def _watched(report: "JobReport") -> progress.Listener:
     """Return a listener that shows the objective of EM as it rises; a fall is the beginning of another run."""
     history: list[float] = []
     last = 0.0
@@ -178,7 +178,13 @@ def _watched(report: "Report") -> progress.Listener:
 
 
 def batch(
-    report: "Report", *, folder: Path, model: str, data: str, targets: Sequence[str], impossible: str = "nan"
+    report: "JobReport",
+    *,
+    folder: Path,
+    model: str,
+    data: str,
+    targets: Sequence[str],
+    impossible: str = "nan",
 ) -> dict[str, Any]:
     """Answer every row of a table: the posterior of each target, as columns of a CSV file."""
     import pandas as pd

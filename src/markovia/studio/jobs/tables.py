@@ -50,7 +50,7 @@ class Table(msgspec.Struct):
     preview: list[list[Any]]
 
 
-class Tables:
+class UploadedTables:
     """The uploaded tables of a server."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ Work = Callable[..., Any]
 """`work(report, folder=..., **arguments) -> result`: plain values that JSON can hold; files go into the folder."""
 
 
-class Report:
+class JobReport:
     """What a job says while it works; safe to call from any thread."""
 
     def __init__(self, out: BinaryIO) -> None:
@@ -66,7 +66,7 @@ def main() -> None:
     order = msgspec.json.decode(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_server, daemon=True).start()
     sys.path[:] = order["path"]
-    report, folder = Report(out), Path(order["folder"])
+    report, folder = JobReport(out), Path(order["folder"])
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", UserWarning)
         try:

@@ -35,7 +35,7 @@ MOST_NUMBERS = 200_000
 
 
 @dataclass(frozen=True)
-class Report:
+class WrittenReport:
     """A report and what its page can answer."""
 
     text: str
@@ -70,7 +70,7 @@ def report(
     title: str | None = None,
     engine: str = "auto",
     source: str | None = None,
-) -> Report:
+) -> WrittenReport:
     """Return a model, findings and answers as one HTML page.
 
     Examples
@@ -95,7 +95,7 @@ def report_of(
     *,
     engine: str = "auto",
     source: str | None = None,
-) -> Report:
+) -> WrittenReport:
     """Return an open document as a report; findings and interventions are as the page says them."""
     model = document.now.model
     answer = ask(workspace, document, given, do, engine)
@@ -119,7 +119,7 @@ def report_of(
     body = report_text.body(
         view, model, given, do, prior, answer, said_of(answering, len(known), model), source, _now()
     )
-    return Report(page(view.name, content, body), answering, cells, len(known))
+    return WrittenReport(page(view.name, content, body), answering, cells, len(known))
 
 
 def ask(

@@ -15,7 +15,6 @@ from markovia.inference.densities.closed_forms.conjugate_blocks import (
     ScalarBlock,
 )
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 from markovia.runtime.double_precision import x64
 
 RNG = np.random.default_rng(0)
@@ -23,7 +22,7 @@ Y, GROUP = RNG.normal(size=30), RNG.integers(5, size=30)
 
 
 def kinds(model, evidence):
-    found = find_blocks(program_of(problem_of(model, evidence), "none"))
+    found = find_blocks(program_of(model._problem(evidence), "none"))
     said = {}
     for block in found.blocks:
         kind = block.family.name if isinstance(block, ScalarBlock) else type(block).__name__

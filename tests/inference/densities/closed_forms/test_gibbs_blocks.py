@@ -21,13 +21,13 @@ def everything():
     m.add("z", lambda w: dist.Bernoulli(w), plate="row")
     m.add("y", lambda z, mu, sigma: dist.Normal(mu + 2.0 * z, sigma), plate="row")
     y = np.array([-0.5, 0.3, 2.2, 1.7])
-    engine = mk.engines.BlockGibbs(draws=2000, chains=4, thin=4, seed=1)
+    engine = mk.engines.BlockGibbs(draws=2000, chains=2, thin=4, seed=1)
     return m.query(["w", "mu", "sigma"], given={"y": y}, engine=engine), y
 
 
 def by_quadrature(y):
     """Return mean and deviation of w, mu, sigma, and the probability that each z is 1."""
-    w, mu, sigma = np.linspace(0.005, 0.995, 80), np.linspace(-6, 6, 161), np.linspace(0.01, 5, 160)
+    w, mu, sigma = np.linspace(0.01, 0.99, 40), np.linspace(-6, 6, 81), np.linspace(0.02, 5, 80)
     W, M, S = np.meshgrid(w, mu, sigma, indexing="ij")
     logs = stats.beta(2, 3).logpdf(W) + stats.norm(0, 2).logpdf(M) - 0.5 * S**2
     ones = []

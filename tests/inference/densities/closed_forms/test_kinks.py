@@ -12,7 +12,6 @@ from markovia.inference.densities.closed_forms.conditional_conjugacy import find
 from markovia.inference.densities.closed_forms.conjugate import NotConjugate, closed_answer, closed_engine
 from markovia.inference.densities.closed_forms.kinks import Dependence, dependences
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 
 GAMMA, NORMAL = dist.Gamma(2.0, 0.1), dist.Normal(0.0, 3.0)
 BENT = {
@@ -53,7 +52,7 @@ def problem(prior, function, y):
     m.add("th", prior)
     m.add("y", function, plate="row")
     given = {"y": np.asarray(y), **({"n": np.array([0, 2])} if "n" in function.__code__.co_varnames else {})}
-    return problem_of(m, given)
+    return m._problem(given)
 
 
 @pytest.mark.parametrize("name", BENT)
@@ -78,7 +77,7 @@ def test_a_kink_in_another_quantity_leaves_a_block_alone():
     m.add("x", dist.Normal(1.0, 2.0))
     m.add("th", dist.Gamma(2.0, 0.1))
     m.add("y", lambda x, th: dist.Normal(x * jnp.where(th > 20, 2.0, 1.0), 1.5), plate="row")
-    found = find_blocks(program_of(problem_of(m, {"y": np.array([1.0, 2.5])}), "none"))
+    found = find_blocks(program_of(m._problem({"y": np.array([1.0, 2.5])}), "none"))
     assert [b.name for b in found.blocks] == ["x"]
     assert found.rest == ("th",)
 

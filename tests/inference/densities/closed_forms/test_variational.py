@@ -9,7 +9,6 @@ import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.densities.closed_forms.plate_rows import PlateRows
-from markovia.models.graphical.continuous_verbs import problem_of
 
 RNG = np.random.default_rng(0)
 
@@ -103,7 +102,7 @@ def test_only_the_rows_of_a_batch_are_taken(tmp_path):
     m.add("s", mk.Input(), plate=["column", "row"])
     m.add("y", lambda x, beta, s: dist.Normal(x @ beta + s.sum(axis=0), 1.0), plate="row")
     given = {"y": np.arange(500.0), "x": x, "s": np.ones((3, 500)) * np.arange(500)}
-    rows = PlateRows.of(problem_of(m, given), "row")
+    rows = PlateRows.of(m._problem(given), "row")
     assert rows.count == 500
     assert rows.axes == {"y": 0, "x": 0, "s": 1}
     taken = rows.take(np.array([3, 70]))

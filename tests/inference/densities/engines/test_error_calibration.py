@@ -5,11 +5,11 @@ import pytest
 from scipy import stats
 
 from density_examples import gaussian, gaussian_answer, hierarchy
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.engines.advi import ADVI
 from markovia.inference.densities.engines.approximation_details import judged
 from markovia.inference.densities.engines.density_importance import DensityImportance
 from markovia.inference.densities.engines.smc import SMC
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
 from markovia.inference.markov_chains.diagnostics import mcse
 from markovia.inference.result import Info
 

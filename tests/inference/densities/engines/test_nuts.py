@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 from dataclasses import replace
 
@@ -19,15 +18,14 @@ import markovia.distributions as dist
 from density_examples import check_draws, gaussian, gaussian_answer, gaussian_data, targets
 from markovia.inference.densities.engines import density_chains
 from markovia.inference.densities.engines.density_chains import ebfmi
-from markovia.inference.densities.program import compiled_functions
 from markovia.inference.densities.program.density import standard_normal
 from markovia.inference.densities.program.program import program_of
-from markovia.inference.densities.program.random_keys import random_keys
 from markovia.inference.markov_chains.diagnostics import mcse
-from markovia.models.graphical.continuous_verbs import problem_of
+from markovia.runtime import machine_code
 from markovia.runtime.double_precision import x64
+from markovia.runtime.seeds import random_keys
 
-NUTS, HMC = mk.engines.NUTS, mk.engines.HMC
+NUTS, HMC, RandomWalkMetropolis = mk.engines.NUTS, mk.engines.HMC, mk.engines.RandomWalkMetropolis
 QUICK = NUTS(draws=400, warmup=300, chains=2)
 """One compiled sampler for all tests on `gaussian`."""
 SMALL = NUTS(draws=40, warmup=30, chains=1)
@@ -70,9 +68,9 @@ def test_hmc_has_the_exact_moments():
 @pytest.mark.slow
 def test_new_data_of_the_same_shape_compile_nothing_and_are_seen():
     QUICK.draw(gaussian())
-    before = set(compiled_functions._kept)
+    before = set(machine_code._kept)
     found = replace(QUICK, draws=700).draw(replace(gaussian(), data=gaussian_data(-3.0)))
-    assert set(compiled_functions._kept) == before
+    assert set(machine_code._kept) == before
     mean, _, _ = gaussian_answer(-3.0)
     assert abs(found.draws["a"].mean() - mean[0]) < 4.5 * mcse(found.draws["a"])
 
@@ -89,8 +87,11 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
 
 
 def test_thinning_keeps_every_third_draw():
-    whole = replace(QUICK, draws=30).draw(gaussian())
-    thin = replace(QUICK, draws=10, thin=3).draw(gaussian())
+    quick = RandomWalkMetropolis(
+        draws=30, warmup=30, chains=1, thin=1, seed=0
+    )  # chains of all kinds are thinned alike
+    whole = quick.draw(gaussian())
+    thin = replace(quick, draws=10, thin=3).draw(gaussian())
     assert np.array_equal(thin.points, whole.points[:, 2::3])
 
 
@@ -111,10 +112,12 @@ def test_a_time_limit_keeps_the_draws_there_are():
 @pytest.mark.skipif(os.name == "nt", reason="no signals")
 def test_ctrl_c_keeps_the_draws_there_are():
     QUICK.draw(gaussian())
-    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    found = replace(QUICK, draws=10_000_000).draw(gaussian())
-    timer.join()
+    before = signal.signal(signal.SIGPROF, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.setitimer(signal.ITIMER_PROF, 0.8)  # seconds of processor time
+    try:
+        found = replace(QUICK, draws=10_000_000).draw(gaussian())
+    finally:
+        signal.signal(signal.SIGPROF, before)
     assert 10 < found.points.shape[1] < 10_000_000
 
 
@@ -124,10 +127,10 @@ def code_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("code")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MARKOVIA_CACHE", str(folder))
-        compiled_functions._folder.cache_clear()
+        machine_code._folder.cache_clear()
         SMALL.draw(standard_normal(2))
         yield folder
-    compiled_functions._folder.cache_clear()
+    machine_code._folder.cache_clear()
 
 
 @pytest.mark.slow
@@ -144,7 +147,7 @@ def test_a_model_with_lambdas_goes_to_other_processes():
     m = mk.BayesianNetwork()
     m.add("mu", dist.Normal(0, 5))
     m.add("y", lambda mu, x: dist.StudentT(4, mu + x, 1.0), plate="row")
-    here = program_of(problem_of(m, {"y": np.array([1.0, 2.0]), "x": np.array([0.0, 1.0])})).density
+    here = program_of(m._problem({"y": np.array([1.0, 2.0]), "x": np.array([0.0, 1.0])})).density
     there = pickle.loads(dumps(here))
     u = np.array([0.3])
     with x64():
@@ -169,8 +172,9 @@ def test_divergences_are_told_with_a_cure():
     assert "target_accept=0.95" in found.record.advice
 
 
-def test_the_share_of_missing_information_is_one_for_well_mixed_energies():
+def test_the_share_of_missing_information_is_two_for_independent_energies_and_small_for_a_walk():
     rng = np.random.default_rng(0)
+    assert ebfmi(3.0 * rng.normal(size=(2, 5000))) == pytest.approx(2.0, abs=0.1)
     walk = np.cumsum(rng.normal(size=(2, 4000)), axis=1)
     assert ebfmi(walk) < 0.05
 
@@ -183,7 +187,7 @@ from markovia.inference.densities.program.density import standard_normal
 
 density_chains.SECONDS = 1e-4  # many short segments
 stop = int(sys.argv[2])
-store = density_chains.Checkpoint.store
+store = density_chains.Checkpoint.write
 count = 0
 
 def stored(self, *args):
@@ -193,7 +197,7 @@ def stored(self, *args):
     if count == stop:
         os.kill(os.getpid(), 9)
 
-density_chains.Checkpoint.store = stored
+density_chains.Checkpoint.write = stored
 found = NUTS(draws=40, warmup=30, chains=1, checkpoint=sys.argv[1]).draw(standard_normal(2))
 print(found.points.tobytes().hex())
 """
@@ -208,7 +212,7 @@ def test_a_run_that_is_killed_and_resumed_gives_the_draws_of_one_that_was_not(tm
     file = tmp_path / "state.npz"
     for stop, code in ((5, -9), (15, -9), (10**9, 0)):  # in the warm-up, among the draws, never
         found = subprocess.run(
-            [sys.executable, str(script), str(file), str(stop)], capture_output=True, text=True, timeout=120
+            [sys.executable, str(script), str(file), str(stop)], capture_output=True, text=True, timeout=600
         )
         assert found.returncode == code, found.stderr
         assert file.exists()
@@ -219,10 +223,10 @@ def test_a_checkpoint_of_another_run_is_refused_and_one_of_this_run_goes_on(tmp_
     file = tmp_path / "state.npz"
     engine = replace(QUICK, draws=20, checkpoint=file)
     first = engine.draw(gaussian())
-    began = time.perf_counter()
+    began = time.process_time()
     again = engine.draw(gaussian())
     assert np.array_equal(first.points, again.points)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
     longer = replace(engine, draws=30).draw(gaussian())
     assert np.array_equal(longer.points[:, :20], first.points)
     with pytest.raises(mk.errors.InvalidArgument, match="another run"):
@@ -238,16 +242,16 @@ def test_a_checkpoint_of_another_run_is_refused_and_one_of_this_run_goes_on(tmp_
 def test_a_second_process_compiles_nothing_and_damaged_files_are_no_harm(code_folder):
     script = textwrap.dedent("""
         from markovia.engines import NUTS
-        from markovia.inference.densities.program import compiled_functions
+        from markovia.runtime import machine_code
         from markovia.inference.densities.program.density import standard_normal
 
         made = []
-        compiled_functions._store = lambda *args: made.append(args)
+        machine_code._store = lambda *args: made.append(args)
         print(NUTS(draws=40, warmup=30, chains=1).draw(standard_normal(2)).points.tobytes().hex(), len(made))
     """)
 
     def run():
-        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180)
+        found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
         assert found.returncode == 0, found.stderr
         return found.stdout.split()
 
@@ -272,7 +276,7 @@ def test_linear_algebra_in_kept_code_runs_in_a_second_process(code_folder):
         print(MALA(draws=20, warmup=20, chains=1).draw(standard_normal(2)).points.tobytes().hex())
     """)
     first, second = (
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180)
+        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600)
         for _ in range(2)
     )
     assert first.returncode == second.returncode == 0, second.stderr

@@ -8,11 +8,10 @@ import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import CycleError, IncompleteModel, InvalidArgument, InvalidEvidence, UnknownVariable
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 
 
 def program(model, given):
-    return program_of(problem_of(model, given))
+    return program_of(model._problem(given))
 
 
 def plain(function, plate="row", **more):
@@ -59,7 +58,7 @@ def test_an_argument_that_means_nothing_gets_the_nearest_name():
     with pytest.raises(UnknownVariable, match="sgima"):
         program(m, {"y": Y})
     with pytest.raises(UnknownVariable, match="did you mean 'sgima'"):
-        problem_of(m, {"y": Y, "sgimaa": 1.0})
+        m._problem({"y": Y, "sgimaa": 1.0})
 
 
 def test_shapes_that_do_not_fit_name_node_plate_and_both():
@@ -172,7 +171,7 @@ def grouped(function, rows=4, **more):
     m.add("theta", dist.Normal(0, 1), plate={"group": 4})
     m.add("x", mk.Input(), plate={"row": rows})
     m.add("y", function, plate="row")
-    return program_of(problem_of(m, {"x": np.arange(rows) + 0.5, **more}))
+    return program_of(m._problem({"x": np.arange(rows) + 0.5, **more}))
 
 
 @pytest.mark.parametrize(
@@ -192,7 +191,7 @@ def test_a_vector_that_takes_the_place_of_a_plate_is_warned_of():
     m.add("w", dist.Dirichlet(np.ones(3)))
     m.add("y", lambda w: dist.Normal(w, 1.0), plate={"row": 3})
     with pytest.warns(mk.errors.AccidentalShapeWarning, match=r"'w', on no plate, acts on 'y'"):
-        program_of(problem_of(m, {}))
+        program_of(m._problem({}))
 
 
 @pytest.mark.filterwarnings("error::markovia.errors.AccidentalShapeWarning")
@@ -206,4 +205,4 @@ def test_indices_products_sums_and_constants_of_equal_length_are_no_accident():
     m.add("a", dist.Normal(0, 1), plate={"student": 3})
     m.add("b", dist.Normal(0, 1), plate={"item": 3})
     m.add("y", lambda a, b: dist.Normal(a - b, 1.0), plate=["student", "item"])
-    program_of(problem_of(m, {}))
+    program_of(m._problem({}))

@@ -11,13 +11,12 @@ from scipy import stats
 
 import markovia as mk
 import markovia.distributions as dist
+from markovia.inference.densities.draws.density_engine import DensityEngine
 from markovia.inference.densities.engines.density_chains import DensityChainDetails
 from markovia.inference.densities.program.compiled_functions import at_points
-from markovia.inference.densities.program.density_engine import DensityDraws, DensityEngine
-from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.densities.program.program import program_of
 from markovia.inference.result import Record
-from markovia.models.graphical.continuous_verbs import problem_of
 
 X = np.array([0.0, 0.15, 0.4, 0.45, 0.9])
 K = 1.3**2 * np.exp(-0.5 * ((X[:, None] - X) / 0.3) ** 2) + 1e-6 * np.eye(5)
@@ -42,7 +41,7 @@ def by_hand(level, f, counts, at):
 @pytest.mark.parametrize("reparameterize", ["auto", "none"])
 def test_a_whitened_vector_has_the_same_density(reparameterize):
     m, given = field()
-    program = program_of(problem_of(m, given), reparameterize)
+    program = program_of(m._problem(given), reparameterize)
     density = program.density
     points = np.random.default_rng(1).normal(size=(4, density.size))
 
@@ -66,7 +65,7 @@ def test_a_whitened_vector_has_the_same_density(reparameterize):
 def test_vectors_and_expanded_scales_are_whitened_where_few_data_inform_them():
     for rows, whitened in ((1, True), (5, True), (6, False)):
         m, given = field(rows)
-        program = program_of(problem_of(m, given))
+        program = program_of(m._problem(given))
         assert program.layout.sites["f"].centred is not whitened, rows
         assert [s.name for s in program.centred] == ([] if whitened else ["f"])
     m = mk.BayesianNetwork()
@@ -74,7 +73,7 @@ def test_vectors_and_expanded_scales_are_whitened_where_few_data_inform_them():
     m.add("b", lambda tau: dist.Normal(1.0, tau).expand([3]).to_event(1))
     m.add("t", lambda tau: dist.MultivariateStudentT(4.0, np.zeros(2), tau * np.eye(2)), plate={"k": 2})
     m.add("y", lambda b: dist.Normal(b[0], 1.0), plate="row")
-    found = program_of(problem_of(m, {"y": np.array([1.0, 2.0])}))
+    found = program_of(m._problem({"y": np.array([1.0, 2.0])}))
     assert [n for n, s in found.layout.sites.items() if not s.centred] == ["b", "t"]
 
     def flat(u, data):

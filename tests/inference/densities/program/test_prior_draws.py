@@ -10,14 +10,13 @@ from scipy import stats
 import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 from markovia.runtime.double_precision import x64
 
 N = 20_000
 
 
 def density_of(model, given=None, reparameterize="auto", missing="refuse"):
-    return program_of(problem_of(model, given, missing), reparameterize).density
+    return program_of(model._problem(given, missing=missing), reparameterize).density
 
 
 def drawn(density, n=N):

@@ -13,18 +13,17 @@ from scipy.special import logsumexp
 import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import InvalidArgument
+from markovia.inference.densities.draws.density_engine import log_densities
 from markovia.inference.densities.program.compiled_functions import at_points
-from markovia.inference.densities.program.density_engine import log_densities
 from markovia.inference.densities.program.probe_values import probe
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 from markovia.runtime.double_precision import x64
 
 
 def program(model, given, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing here fits by accident
-        return program_of(problem_of(model, given), **options)
+        return program_of(model._problem(given), **options)
 
 
 ROWS = np.random.default_rng(2).normal(size=(3, 2)) * [1.0, 2.0] + [0.5, -1.0]
@@ -46,7 +45,9 @@ SUPPORTS = {
 }
 
 
-@pytest.mark.parametrize("name", SUPPORTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] * (n in ("factor", "covariance"))) for n in SUPPORTS]
+)
 def test_matrices_are_tried_inside_their_support(name):
     prior, child = SUPPORTS[name]
     m = mk.BayesianNetwork()
@@ -90,7 +91,7 @@ def test_functions_of_others_are_computed_and_missing_entries_lie_in_the_support
     m.add("x", dist.Gamma(2.0, 1.0), plate="row")
     m.add("y", lambda x, twice: dist.Gamma(x, twice[2]), plate="row")
     x = np.array([1.5, np.nan, 0.25, np.nan])
-    found = program_of(problem_of(m, {"x": x, "y": x[[0, 2, 2, 0]]}, "impute"))
+    found = program_of(m._problem({"x": x, "y": x[[0, 2, 2, 0]]}, missing="impute"))
     for attempt in range(2):
         values = probe(found.layout, found.nodes, attempt)
         np.testing.assert_allclose(values["twice"], 2 * values["a"])

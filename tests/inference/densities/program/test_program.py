@@ -11,7 +11,6 @@ from scipy.special import logsumexp
 import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 from markovia.runtime.double_precision import x64
 
 rng = np.random.default_rng(0)
@@ -21,7 +20,7 @@ def density_at(model, given, values, missing="refuse"):
     """Return log p(values, data) without the Jacobian, at latent values given by name."""
     from numpyro.distributions.transforms import biject_to
 
-    program = program_of(problem_of(model, given, missing), "none")
+    program = program_of(model._problem(given, missing=missing), "none")
     with x64():
         u = np.zeros(program.density.size)
         jacobian = 0.0
@@ -69,11 +68,11 @@ def test_a_hierarchy_is_sampled_non_centred_where_few_children_inform_it():
     m.add("theta", lambda mu, tau: dist.Normal(mu, tau), plate="school")
     m.add("y", lambda theta: dist.Normal(theta, 2.0), plate=["school", "pupil"])
     few, many = {"y": rng.normal(size=(3, 4))}, {"y": rng.normal(size=(3, 6))}
-    away = program_of(problem_of(m, few))
+    away = program_of(m._problem(few))
     assert away.note == "theta sampled non-centred"
-    assert program_of(problem_of(m, many)).note == ""
-    assert program_of(problem_of(m, many), "all").note == "theta sampled non-centred"
-    at_home = program_of(problem_of(m, few), "none")
+    assert program_of(m._problem(many)).note == ""
+    assert program_of(m._problem(many), "all").note == "theta sampled non-centred"
+    at_home = program_of(m._problem(few), "none")
     u = np.array([0.5, -0.3, 0.2, -1.0, 0.7])  # mu, log tau, standard thetas
     tau = np.exp(-0.3)
     v = np.array([0.5, -0.3, *(0.5 + tau * u[2:])])
@@ -359,7 +358,7 @@ def test_missing_entries_are_inferred_or_do_not_count():
     assert found == pytest.approx(norm(0.7, 0, 2) + norm(y[[0, 2, 3]], 0.7, 1).sum(), abs=1e-12)
     m.add("z", lambda y: dist.Normal(2 * y, 0.5), plate="row")
     z = np.array([1.0, 2.0, -2.0, 4.0])
-    program = program_of(problem_of(m, {"y": y, "z": z}, "impute"))
+    program = program_of(m._problem({"y": y, "z": z}, missing="impute"))
     with x64():
         at = float(jax.jit(program.density.log_prob)(np.array([0.7, 1.2]), program.density.data))
         whole = program.density.constrain(np.array([0.7, 1.2]), program.density.data)["y"]
@@ -428,6 +427,6 @@ def test_bounds_outside_a_support_or_on_vectors_are_refused():
     m = switched()
     m.add("v", dist.Dirichlet(np.ones(2)))
     with pytest.raises(mk.errors.InvalidEvidence, match="'size' cannot be in Interval"):
-        program_of(problem_of(m, {"size": mk.Interval(-2.0, -1.0)}))
+        program_of(m._problem({"size": mk.Interval(-2.0, -1.0)}))
     with pytest.raises(mk.errors.UnsupportedModel, match="on 'v' is for single numbers"):
-        program_of(problem_of(m, {"v": mk.Interval(0.0, 1.0)}))
+        program_of(m._problem({"v": mk.Interval(0.0, 1.0)}))

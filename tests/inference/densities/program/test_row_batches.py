@@ -8,7 +8,6 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 from markovia.runtime.double_precision import x64
 
 RNG = np.random.default_rng(0)
@@ -25,7 +24,7 @@ def regression():
 
 
 def program(model, given):
-    return program_of(problem_of(model, given, "refuse"), "auto")
+    return program_of(model._problem(given, missing="refuse"), "auto")
 
 
 def check_shares(found, n):

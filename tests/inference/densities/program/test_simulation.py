@@ -8,12 +8,11 @@ import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.densities.program.program import program_of
 from markovia.inference.densities.program.simulation import simulate
-from markovia.models.graphical.continuous_verbs import problem_of
 from markovia.runtime.double_precision import x64
 
 
 def draws_of(model, given=None, n=20_000, known=None):
-    program = program_of(problem_of(model, given))
+    program = program_of(model._problem(given))
     with x64():
         keys = jax.random.split(jax.random.PRNGKey(0), n)
         found = jax.jit(jax.vmap(lambda k: simulate(k, program.nodes, known or {}, program.density.data)))(

@@ -6,7 +6,6 @@ import pytest
 import markovia as mk
 from markovia.inference.densities.program.compiled_functions import at_points
 from markovia.inference.densities.program.program import program_of
-from markovia.models.graphical.continuous_verbs import problem_of
 from worked_bayesian_models import WORKED
 
 
@@ -16,7 +15,7 @@ from worked_bayesian_models import WORKED
 )
 def test_the_density_of_a_worked_model_is_the_formula_of_its_textbook(name, reparameterize):
     worked = WORKED[name]()
-    program = program_of(problem_of(worked.network, worked.given), reparameterize)
+    program = program_of(worked.network._problem(worked.given), reparameterize)
     away = [s.name for s in program.layout.sites.values() if not s.centred]
     assert away == (["b"] if reparameterize == "all" else [])
     density = program.density

@@ -15,7 +15,7 @@ from markovia.causal.estimation.adjustment.nuisance import CLIP, clipped, fitted
 from markovia.runtime.array_types import Array, Ints
 
 
-class NaturalEffects(NamedTuple):
+class NaturalEffectEstimates(NamedTuple):
     """The total effect and its two parts, which sum to it."""
 
     total: Estimate
@@ -35,7 +35,7 @@ def natural_effects(
     clip: float = CLIP,
     clusters: Any = None,
     seed: int = 0,
-) -> NaturalEffects:
+) -> NaturalEffectEstimates:
     """Return the natural effects of a binary treatment (0, 1); mediators and covariates have shape (n, columns)."""
     n = len(outcome)
     fold = make_folds(treatment, folds, np.random.default_rng(seed))
@@ -69,7 +69,7 @@ def natural_effects(
         value = float((one - two).mean())
         return estimate(value, one - two - value, clusters=clusters)
 
-    return NaturalEffects(
+    return NaturalEffectEstimates(
         difference(theta[1, 1], theta[0, 0]),
         difference(theta[1, 0], theta[0, 0]),
         difference(theta[1, 1], theta[1, 0]),

@@ -8,6 +8,7 @@ it finds means well, and understates spreads.
 """
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,15 +17,17 @@ from markovia.inference.densities.closed_forms.closed_engine import ClosedEngine
 from markovia.inference.densities.closed_forms.closed_form import independent
 from markovia.inference.densities.closed_forms.closed_posterior import ClosedAnswer
 from markovia.inference.densities.closed_forms.mean_field_updates import MeanFieldUpdates, conjugate_blocks
-from markovia.inference.densities.program.compiled_functions import as_data, compiled
+from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.problem import Problem
 from markovia.inference.result import Course, Record
+from markovia.optimise.ascent import climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Positive
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 
 SWEEPS = 10
-"""Sweeps between looks at the clock."""
+"""Sweeps of a step of the ascent, between looks at the clock."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ class CAVI(ClosedEngine):
     starts
         Random starting points; the highest bound wins.
     max_iterations, tolerance
-        The most sweeps, and the rise of the bound (in nats) below which it stands still.
+        The most sweeps, and the rise of the bound in ten of them, in nats a number observed, below which it stands still.
     seed, time_limit, progress
         As in `DensityEngine`.
 
@@ -97,32 +100,39 @@ class CAVI(ClosedEngine):
                 lambda s: jax.lax.scan(lambda c, _: field.sweep(c, data), s, None, length=SWEEPS)
             )(state)
 
-        paths: list[Array] = []
-        with x64(), self._clock(self.max_iterations, "sweep") as clock:
+        with x64():
             data = as_data(program.density)
             keys = jax.random.split(self._key(), self.starts)
             state = compiled(program.density, "cavi start", self.starts, begin, keys, data, once=True)(
                 keys, data
             )
             run = compiled(program.density, "cavi", self.starts, sweeps, state, data)
-            rise, done = np.inf, 0
-            while rise > self.tolerance and done < self.max_iterations and not (paths and clock.over()):
-                state, bounds = run(state, data)
-                paths.append(np.asarray(bounds))
-                done += SWEEPS
-                clock.advance(SWEEPS)
-                best = int(np.nan_to_num(paths[-1][:, -1], nan=-np.inf).argmax())
-                rise = float(paths[-1][best, -1] - paths[-1][best, -2])
-            path = np.concatenate(paths, axis=1)
-            etas = jax.tree.map(lambda x: np.asarray(x[best]), state[0])
-        converged = bool(rise <= self.tolerance)
+
+            def step(now: tuple[Any, list[Array]]) -> tuple[tuple[Any, list[Array]], float]:
+                after, bounds = run(now[0], data)
+                return (after, [*now[1], np.asarray(bounds)]), float(_possible(bounds).max())
+
+            start: tuple[Any, list[Array]] = state, []
+            found = climb(
+                step, start, max_iter=-(-self.max_iterations // SWEEPS), tol=self.tolerance,
+                size=max(1, sum(prod(s.shape) for s in program.layout.sites.values() if s.role == "observed")),
+                time_limit=self.time_limit, progress=self.progress, name=self.name, unit=f"{SWEEPS} sweeps",
+            )  # fmt: skip
+            path = np.concatenate(found.state[1], axis=1)
+            best = int(_possible(path).argmax())
+            etas = jax.tree.map(lambda x: np.asarray(x[best]), found.state[0][0])
         record = Record(
-            converged=converged,
-            iterations=done,
-            error=0.0 if converged else rise,
-            advice="" if converged else "give a larger max_iterations=",
+            converged=found.converged,
+            iterations=path.shape[1],
+            error=0.0 if found.converged else float(path[best, -1] - path[best, -2]),
+            advice="" if found.converged else "give a larger max_iterations=",
             mass_bound="lower",
             details=CAVIDetails(path[best], path[:, -1]),
         )
         form = independent(field.blocks, etas)
         return ClosedAnswer(program, form, float(path[best, -1]), record, self.seed or 0)
+
+
+def _possible(bounds: Any) -> Array:
+    """Return the last bound of each start; minus infinity of one that went astray."""
+    return np.asarray(np.nan_to_num(np.asarray(bounds)[:, -1], nan=-np.inf))

@@ -9,8 +9,9 @@ import numpy as np
 
 from markovia.errors import Unanswered
 from markovia.inference.densities.closed_forms.closed_posterior import ClosedAnswer, drawn_from
+from markovia.inference.densities.draws.density_engine import DensityEngine, DrawnAnswer, pick
 from markovia.inference.densities.program.density import Density
-from markovia.inference.densities.program.density_engine import DensityDraws, DensityEngine, DrawnAnswer, pick
+from markovia.inference.densities.program.draw_stats import DensityDraws
 from markovia.inference.densities.program.state_draws import StateDraws
 from markovia.inference.engine import ASKED_FOR, without_cure
 from markovia.inference.problem import Problem

@@ -9,10 +9,9 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.inference.densities.closed_forms.closed_form import ClosedForm
 from markovia.inference.densities.closed_forms.conditional_conjugacy import Terms, unconstrained
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.compiled_functions import constrained
-from markovia.inference.densities.program.density_engine import DensityDraws
-from markovia.inference.densities.program.draw_stats import DrawStats
-from markovia.inference.densities.program.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.densities.program.program import Program
 from markovia.inference.densities.program.state_draws import PlatedPosterior, StateDraws
 from markovia.inference.posterior import Posterior

@@ -25,7 +25,7 @@ from markovia.inference.densities.closed_forms.conjugate_blocks import (
     ScalarBlock,
 )
 from markovia.inference.densities.closed_forms.kinks import Dependence, dependences
-from markovia.inference.densities.program.compiled_functions import as_data, compiled, constrained
+from markovia.inference.densities.program.compiled_functions import as_data, constrained
 from markovia.inference.densities.program.layout import Site
 from markovia.inference.densities.program.plated_elimination import LogTable, eliminate
 from markovia.inference.densities.program.probe_values import REACH, mapped
@@ -33,6 +33,7 @@ from markovia.inference.densities.program.program import Program
 from markovia.inference.engine import without_cure
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 
 MOST_DENSE = 1000
 """Numbers that a block of correlated normal quantities may have."""

@@ -19,17 +19,18 @@ from markovia.inference.densities.closed_forms.closed_posterior import ClosedAns
 from markovia.inference.densities.closed_forms.conditional_conjugacy import Conjugacy
 from markovia.inference.densities.closed_forms.mean_field_updates import MeanFieldUpdates, conjugate_blocks
 from markovia.inference.densities.closed_forms.plate_rows import PlateRows
-from markovia.inference.densities.program.compiled_functions import as_data, compiled
+from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.engine import without_cure
 from markovia.inference.problem import Problem
 from markovia.inference.result import Record
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, Interval, Kind, Positive
+from markovia.runtime.checks import Count, Kind, NumberRange, Positive
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 
 FIRST = 9
 """Sweeps over the first batch, but for the last."""
-EXPONENT = Interval(0.5, 1.0, open="low", said="a number above 0.5, up to 1")
+EXPONENT = NumberRange(0.5, 1.0, open="low", said="a number above 0.5, up to 1")
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ draws do not depend on where segments end, so that a run that was stopped and re
 one that was not. A segment takes about a quarter of a second; between segments the clock is looked at.
 """
 
-import hashlib
 import os
 from abc import abstractmethod
 from collections.abc import Callable
@@ -19,22 +18,19 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument, Unanswered
-from markovia.inference.densities.program.compiled_functions import as_data, compiled, constrained
+from markovia.inference.densities.draws.density_engine import STARTS, DensityEngine, check_start
+from markovia.inference.densities.program.compiled_functions import as_data, constrained
 from markovia.inference.densities.program.density import Density
-from markovia.inference.densities.program.density_engine import (
-    STARTS,
-    DensityDraws,
-    DensityEngine,
-    check_start,
-)
-from markovia.inference.densities.program.draw_stats import DrawStats
-from markovia.inference.densities.program.random_keys import random_keys
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.markov_chains.diagnostics import ESS_FLOOR, R_HAT_LIMIT, ess, mcse, rhat
 from markovia.inference.result import Record
+from markovia.optimise.checkpoint import Checkpoint, SavedRun, digest_of, packed, unpacked
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, FromZero, Interval, Kind
+from markovia.runtime.checks import Count, FromZero, Kind, NumberRange
 from markovia.runtime.clock import Clock
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
+from markovia.runtime.seeds import random_keys
 
 SECONDS = 0.25
 ROWS, CELLS = 250, 4_000_000
@@ -146,7 +142,7 @@ class DensityChains(DensityEngine):
     chains: Count = 4
     thin: Count = 1
     target_ess: Annotated[
-        float | None, Interval(0.0, inf, open="both", said="a number, above 0", none=True)
+        float | None, NumberRange(0.0, inf, open="both", said="a number, above 0", none=True)
     ] = None
     chain_method: Literal["vectorized", "processes"] = "vectorized"
     checkpoint: Annotated[str | Path | None, Kind((str, Path), said="the path of a file", none=True)] = None
@@ -303,10 +299,10 @@ def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> Ch
     settings = (*engine.settings(), len(keys))
     count = jnp.asarray(1)
     starts = compiled(density, "begin", settings, begin, keys, data, once=True)
-    saved = Checkpoint.at(engine, density, keys)
+    file = _checkpoint(engine, density, keys)
     state, _ = starts(keys, data)
     advance = compiled(density, "segment", (*settings, room), segment, state, count, count, data)
-    state, kept, warm = saved.load(state)
+    state, kept, warm = _resumed(file.read(), state)
     if not warm and not kept:
         state = _set_out(density, engine, keys, data, starts, advance, state)
     done = sum(len(part.log_density) for part in kept)
@@ -325,7 +321,7 @@ def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> Ch
             kept.append(found)
             done += rows
             enough = engine.target_ess is not None and _worth(kept) >= engine.target_ess
-        saved.store(state, kept, warm)
+        _store(file, state, kept, warm)
         clock.advance(rows * len(keys))
         size = int(min(room, max(1, rows * min(4.0, SECONDS / max(took, 1e-6)))))
     if not done:
@@ -369,58 +365,32 @@ def _worth(kept: list[ChainStep]) -> float:
     return min([ess(x) for x in _coordinates(points)], default=inf) if points.shape[1] >= 20 else 0.0
 
 
-@dataclass(frozen=True)
-class Checkpoint:
-    """A file with the state of the chains and their draws so far; `path` is None where none is wanted."""
+def _checkpoint(engine: DensityChains, density: Density, keys: Any) -> Checkpoint:
+    """Return the file of this run: of these settings, this density, its data and keys."""
+    import jax
 
-    path: Path | None
-    mark: str
+    if engine.checkpoint is None:
+        return Checkpoint(None)
+    key = density.key if isinstance(density.key, str) else ""
+    leaves = map(np.asarray, jax.tree.leaves((keys, density.data)))
+    return Checkpoint(
+        engine.checkpoint, digest_of(engine.settings(), engine.thin, density.size, key, *leaves)
+    )
 
-    @classmethod
-    def at(cls, engine: DensityChains, density: Density, keys: Any) -> "Checkpoint":
-        """Return the checkpoint of a run; its mark says which run it is."""
-        import jax
 
-        if engine.checkpoint is None:
-            return cls(None, "")
-        total = hashlib.sha256(repr((engine.settings(), engine.thin, density.size)).encode())
-        total.update(density.key.encode() if isinstance(density.key, str) else b"")
-        for leaf in jax.tree.leaves((keys, density.data)):
-            total.update(np.ascontiguousarray(leaf).tobytes())
-        return cls(Path(engine.checkpoint), total.hexdigest())
+def _resumed(saved: SavedRun | None, state: Any) -> tuple[Any, list[ChainStep], int]:
+    """Return the state, the draws and the warm-up steps of a file; those given, none and 0 where there is none."""
+    if saved is None:
+        return state, [], 0
+    warm = int(saved.values["warm"])
+    if not saved.values["drawn"]:
+        return unpacked("state", saved.arrays, state), [], warm
+    draws = ChainStep(*[saved.arrays[f"draws.{i}"] for i in range(len(ChainStep._fields))])
+    return unpacked("state", saved.arrays, state), [draws], warm
 
-    def load(self, state: Any) -> tuple[Any, list[ChainStep], int]:
-        """Return the state, the draws and the warm-up steps of the file; those given, none and 0 where there is no file."""
-        import jax
 
-        if self.path is None or not self.path.exists():
-            return state, [], 0
-        try:
-            with np.load(self.path, allow_pickle=False) as file:
-                stored = {name: file[name] for name in file.files}
-            mark = str(stored["mark"])
-        except Exception:
-            raise InvalidArgument(f"{self.path} is no checkpoint of a sampler; give another file") from None
-        if mark != self.mark:
-            raise InvalidArgument(
-                f"{self.path} is a checkpoint of another run (other data, model, seed or settings); remove it, or give "
-                "another file"
-            )
-        leaves, tree = jax.tree.flatten(state)
-        state = jax.tree.unflatten(tree, [jax.numpy.asarray(stored[f"s{i}"]) for i in range(len(leaves))])
-        draws = ChainStep(*[stored[f"d{i}"] for i in range(len(ChainStep._fields))])
-        return state, [draws] if len(draws.log_density) else [], int(stored["warm"])
-
-    def store(self, state: Any, kept: list[ChainStep], warm: int) -> None:
-        """Write the file: beside it first, then in its place."""
-        import jax
-
-        if self.path is None:
-            return
-        leaves: dict[str, Any] = {f"s{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(state))}
-        columns = zip(*kept, strict=True) if kept else [[np.zeros(0)]] * len(ChainStep._fields)
-        draws: dict[str, Any] = {f"d{i}": np.concatenate(column) for i, column in enumerate(columns)}
-        beside = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        with open(beside, "wb") as out:
-            np.savez(out, allow_pickle=False, mark=self.mark, warm=warm, **leaves, **draws)
-        os.replace(beside, self.path)
+def _store(file: Checkpoint, state: Any, kept: list[ChainStep], warm: int) -> None:
+    if file.path is None:
+        return
+    draws = [np.concatenate(column) for column in zip(*kept, strict=True)]
+    file.write(packed("state", state) | packed("draws", draws), {"warm": warm, "drawn": bool(kept)})

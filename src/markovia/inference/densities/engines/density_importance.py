@@ -12,12 +12,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from markovia.inference.densities.draws.density_engine import DensityEngine, log_densities
 from markovia.inference.densities.engines.approximation_details import judged
 from markovia.inference.densities.engines.whitened_density import peak, points_of
 from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.density import Density
-from markovia.inference.densities.program.density_engine import DensityDraws, DensityEngine, log_densities
-from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.result import LogMass, Record
 from markovia.inference.weighted_draws.weight_diagnostics import FEWEST_EFFECTIVE, MAX_TAIL_INDEX
 from markovia.runtime.checks import POSITIVE, Count

@@ -12,33 +12,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from math import log, pi
-from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.densities.engines.approximation_details import judged, weighed
-from markovia.inference.densities.engines.whitened_density import Peak, peak, points_of, whitened
-from markovia.inference.densities.program.compiled_functions import as_data, compiled, constrained
-from markovia.inference.densities.program.density import Density
-from markovia.inference.densities.program.density_engine import (
-    DensityDraws,
+from markovia.inference.densities.draws.density_engine import (
     DensityEngine,
     check_start,
     log_densities,
     starting_points,
 )
-from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.engines.approximation_details import judged, weighed
+from markovia.inference.densities.engines.whitened_density import Peak, peak, points_of, whitened
+from markovia.inference.densities.program.compiled_functions import as_data, constrained
+from markovia.inference.densities.program.density import Density
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.result import LogMass, Record
 from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX
+from markovia.optimise.averaging import SinceStep
+from markovia.optimise.players import Player
+from markovia.optimise.training import Training, train
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive
 from markovia.runtime.clock import Clock
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import MachineCodeKey, compiled
 
-SEGMENT = 500
-SECONDS = 0.25
 STARTS = 16
 SHOWN = 100
 NARROW = 0.1
@@ -156,79 +156,68 @@ class GuidedEngine(DensityEngine):
         import optax
 
         data = as_data(density)
-        guide = cache(lambda: self.guide(density.size))
-        rows = None if self.batch is None else density.rows()
-        entropy = 0.5 * density.size * (1.0 + log(2 * pi))
-        schedule = optax.exponential_decay(self.step_size, self.steps, 0.01)
-        optimiser = optax.chain(optax.clip_by_global_norm(1e3), optax.adam(schedule))
-        averaged = self.steps - self.steps // 4
-
-        def bound(parameters: Any, key: Any, data: Any) -> Any:
-            first, second = jax.random.split(key)
-            noise = jax.random.normal(first, (self.samples, density.size))
-            points, log_dets = jax.vmap(guide().push, (None, 0))(parameters, noise)
-            if self.batch is None or rows is None:
-                heights = jax.vmap(density.log_prob, (0, None))(points, data)
-            else:
-                size = min(self.batch, rows.count)
-                at = jax.random.randint(
-                    second, (size,), 0, rows.count
-                )  # with repetition: no pass over all rows
-                heights = jax.vmap(density.log_prior, (0, None))(points, data)
-                heights += (
-                    rows.count / size * jax.vmap(rows.log_likelihood, (0, None, None))(points, data, at)
-                )
-            return jnp.mean(heights + log_dets) + entropy
-
-        def begin(key: Any, data: Any) -> Any:
-            first, second, third = jax.random.split(key, 3)
-            points, values, _, fine = starting_points(density, jax.random.split(first, STARTS), data)
-            best = points[jnp.argmax(jnp.where(fine, values, -jnp.inf))]
-            parameters = guide().begin(second, best, sd)
-            return (jnp.asarray(0), parameters, optimiser.init(parameters), parameters, third), points, fine
-
-        def segment(state: Any, count: Any, data: Any) -> Any:
-            def step(i: Any, carry: Any) -> Any:
-                (t, parameters, moments, mean, key), trace = carry
-                key, mine = jax.random.split(key)
-                value, slope = jax.value_and_grad(lambda p: -bound(p, mine, data))(parameters)
-                slope = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0.0), slope)
-                change, moments = optimiser.update(slope, moments)
-                parameters = optax.apply_updates(parameters, change)
-                share = 1.0 / jnp.maximum(1, t - averaged + 1)
-                mean = jax.tree.map(lambda m, p: m + share * (p - m), mean, parameters)
-                return (t + 1, parameters, moments, mean, key), trace.at[i].set(-value)
-
-            return jax.lax.fori_loop(0, count, step, (state, jnp.zeros(SEGMENT)))
-
-        def push(parameters: Any, noise: Any) -> Any:
-            return jax.vmap(guide().push, (None, 0))(parameters, noise)
-
+        guide = cache(lambda: self.guide(density.size))  # made only where something has to be traced
         settings = (
             self.name,
             *[(f.name, getattr(self, f.name)) for f in fields(self) if f.name not in UNTRACED],
         )
+
+        def begin(key: Any, data: Any) -> Any:
+            first, second = jax.random.split(key)
+            points, values, _, fine = starting_points(density, jax.random.split(first, STARTS), data)
+            best = points[jnp.argmax(jnp.where(fine, values, -jnp.inf))]
+            return guide().begin(second, best, sd), points, fine
+
+        def push(parameters: Any, noise: Any) -> Any:
+            return jax.vmap(guide().push, (None, 0))(parameters, noise)
+
         key = self._key()
-        state, points, fine = compiled(density, "fit begin", settings, begin, key, data, once=True)(key, data)
+        start, points, fine = compiled(density, "fit begin", settings, begin, key, data, once=True)(key, data)
         check_start(density, points[:1], np.asarray(fine).any(keepdims=True), self.name)
-        advance = compiled(density, "fit", settings, segment, state, jnp.asarray(1), data)
-        traces: list[Array] = []
-        done, size = 0, 20
-        while done < self.steps and (not clock.over() or not done):
-            count = min(size, self.steps - done)
-            began = perf_counter()
-            state, trace = advance(state, jnp.asarray(count), data)
-            traces.append(np.asarray(trace)[:count])
-            took = perf_counter() - began
-            done += count
-            clock.advance(count)
-            size = int(min(SEGMENT, max(1, count * min(8.0, SECONDS / max(took, 1e-6)))))
-        noise = np.random.default_rng(self.seed).standard_normal((self.draws, density.size))
-        out = compiled(
-            density, "push", (*settings, self.draws), push, state[3], jnp.asarray(noise), once=True
+        schedule = optax.exponential_decay(self.step_size, self.steps, 0.01)
+        trained = train(
+            [Player(self._loss(density, guide), ("guide",))],
+            {"guide": start},
+            data,
+            Training(epochs=self.steps, seed=self.seed, precision="float64"),
+            optimiser=optax.chain(optax.clip_by_global_norm(1e3), optax.adam(schedule)),
+            averaging=SinceStep(self.steps - self.steps // 4),
+            code=MachineCodeKey(
+                f"{density.key} {settings}" if isinstance(density.key, str) else (density.key, settings)
+            ),
+            lenient=True,
+            clock=clock,
         )
-        points, log_det = out(state[3], jnp.asarray(noise))
-        return noise[None], np.asarray(points)[None], np.asarray(log_det)[None], np.concatenate(traces)
+        fitted = trained.parameters["guide"]
+        noise = np.random.default_rng(self.seed).standard_normal((self.draws, density.size))
+        out = compiled(density, "push", (*settings, self.draws), push, fitted, noise, once=True)
+        points, log_det = out(fitted, noise)
+        return noise[None], np.asarray(points)[None], np.asarray(log_det)[None], -trained.values[:, 0]
+
+    def _loss(self, density: Density, guide: Callable[[], Guide]) -> Callable[..., Any]:
+        """Return minus an unbiased draw of the bound, as a player's loss."""
+        import jax
+        import jax.numpy as jnp
+
+        rows = None if self.batch is None else density.rows()
+        entropy = 0.5 * density.size * (1.0 + log(2 * pi))
+
+        def loss(parameters: Any, memory: Any, key: Any, data: Any) -> Any:
+            first, second = jax.random.split(key)
+            noise = jax.random.normal(first, (self.samples, density.size))
+            points, log_dets = jax.vmap(guide().push, (None, 0))(parameters["guide"], noise)
+            if self.batch is None or rows is None:
+                heights = jax.vmap(density.log_prob, (0, None))(points, data)
+            else:
+                size = min(self.batch, rows.count)
+                # with repetition: no pass over all rows
+                at = jax.random.randint(second, (size,), 0, rows.count)
+                likelihoods = jax.vmap(rows.log_likelihood, (0, None, None))(points, data, at)
+                heights = jax.vmap(density.log_prior, (0, None))(points, data)
+                heights += rows.count / size * likelihoods
+            return -jnp.mean(heights + log_dets) - entropy, memory
+
+        return loss
 
 
 def _still_rising(trace: Array) -> bool:

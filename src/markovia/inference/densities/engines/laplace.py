@@ -13,12 +13,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from markovia.inference.densities.draws.density_engine import DensityEngine, log_densities
 from markovia.inference.densities.engines.approximation_details import ApproximationDetails, judged, weighed
 from markovia.inference.densities.engines.whitened_density import peak, points_of
 from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.density import Density, Slot
-from markovia.inference.densities.program.density_engine import DensityDraws, DensityEngine, log_densities
-from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.result import LogMass, Record
 from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX
 from markovia.runtime.array_types import Array

@@ -19,10 +19,10 @@ from markovia.inference.densities.engines.density_chains import ChainKernel, Cha
 from markovia.inference.densities.engines.whitened_density import peak, points_of, whitened
 from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.density import Density
-from markovia.inference.densities.program.density_engine import DensityDraws
-from markovia.runtime.checks import Count, CountOrNone, FromZero, Interval
+from markovia.inference.densities.program.draw_stats import DensityDraws
+from markovia.runtime.checks import Count, CountOrNone, FromZero, NumberRange
 
-STEPS = Interval(0.0, 2.0, open="both", said="a number between 0 and 2")
+STEPS = NumberRange(0.0, 2.0, open="both", said="a number between 0 and 2")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class SGLD(DensityChains):
     warmup: FromZero = 500
     step_size: Annotated[float, STEPS] = 0.1
     batch: CountOrNone = None
-    decay: Annotated[float, Interval(0.0, 1.0, said="a number from 0 to 1")] = 0.0
+    decay: Annotated[float, NumberRange(0.0, 1.0, said="a number from 0 to 1")] = 0.0
 
     name: ClassVar[str] = "sgld"
     advice: ClassVar[str] = "try more draws=, a larger thin=, or engine='nuts'"

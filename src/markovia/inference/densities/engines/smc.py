@@ -15,15 +15,16 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 
 from markovia.errors import Unanswered
-from markovia.inference.densities.program.compiled_functions import as_data, compiled, constrained
+from markovia.inference.densities.draws.density_engine import DensityEngine, check_start
+from markovia.inference.densities.program.compiled_functions import as_data, constrained
 from markovia.inference.densities.program.density import Density
-from markovia.inference.densities.program.density_engine import DensityDraws, DensityEngine, check_start
-from markovia.inference.densities.program.draw_stats import DrawStats
+from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.result import LogMass, Record
 from markovia.inference.weighted_draws.resampling import resample
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import LEVEL, Count
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 
 FEWEST_MOVED = 0.05
 BISECTIONS = 60

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import Unanswered
-from markovia.inference.densities.program.compiled_functions import as_data, compiled
+from markovia.inference.densities.draws.density_engine import mode
+from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.densities.program.density import Density, DensityRows
-from markovia.inference.densities.program.density_engine import mode
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 
 MOST = 3_000
 """Numbers up to which a Hessian is computed."""

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from markovia.inference.densities.program.compiled_functions import as_data, compiled
+from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.densities.program.program import Program
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
 
 
 def assignment_log_probs(program: Program, values: Mapping[str, Any]) -> Array:

@@ -1,9 +1,12 @@
-"""What a sampler says of each of its draws."""
+"""Draws from a density, and what a sampler says of each of them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import nan
 
 import numpy as np
 
+from markovia.inference.result import LogMass, Record
 from markovia.runtime.array_types import Array, Flags
 
 
@@ -40,3 +43,34 @@ class DrawStats:
     def divergences(self) -> int:
         """How many trajectories diverged."""
         return 0 if self.diverging is None else int(self.diverging.sum())
+
+
+UNKNOWN_MASS = LogMass(nan)
+
+
+@dataclass(frozen=True, eq=False)
+class DensityDraws:
+    """Draws from a density, and how they were made.
+
+    Attributes
+    ----------
+    points
+        Unconstrained vectors: chains, draws, size.
+    draws
+        The quantities of the model by name: chains, draws, their own axes.
+    stats
+        What the sampler says of each draw.
+    log_weights
+        Logs of the draws' weights, chains by draws; None where all weigh alike.
+    log_mass
+        The log of the mass of the density, NaN where the engine does not know it.
+    record
+        How it went.
+    """
+
+    points: Array
+    draws: Mapping[str, Array]
+    stats: DrawStats
+    record: Record
+    log_weights: Array | None = None
+    log_mass: LogMass = field(default=UNKNOWN_MASS)

@@ -19,7 +19,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.inference.densities.program.compiled_functions import at_points
 from markovia.inference.densities.program.density import Density, DensityRows, Slot
-from markovia.inference.densities.program.density_engine import DensityDraws
+from markovia.inference.densities.program.draw_stats import DensityDraws
 from markovia.inference.densities.program.function_checks import check_functions
 from markovia.inference.densities.program.function_digest import digest
 from markovia.inference.densities.program.index_recording import recorded_index

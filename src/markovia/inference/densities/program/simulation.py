@@ -13,13 +13,14 @@ import numpy as np
 from markovia.errors import UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import Flat
-from markovia.inference.densities.program.compiled_functions import as_data, compiled
+from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.densities.program.density import Density
 from markovia.inference.densities.program.layout import QuantityLayout, Site
 from markovia.inference.densities.program.node_densities import Nodes
-from markovia.inference.densities.program.random_keys import random_keys
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.machine_code import compiled
+from markovia.runtime.seeds import random_keys
 
 Past = Mapping[tuple[str, int], Any]
 """Values of nodes by how many steps earlier they were."""

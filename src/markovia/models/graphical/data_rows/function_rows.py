@@ -18,7 +18,7 @@ from markovia.factors.tables.evidence import is_missing
 from markovia.factors.tables.variable import Variable
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
-from markovia.models.graphical import continuous_verbs
+from markovia.models.graphical import drawn_rows
 from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import generator
@@ -30,11 +30,6 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 2**24
 """Predicted numbers of one target that are held at a time; beyond, fewer draws are used."""
-
-
-def has_functions(model: "GraphicalModel") -> bool:
-    """Say whether a model has nodes that are functions of parents or distributions."""
-    return any(piece.kind == "distribution" for piece in model.pieces())
 
 
 # -- the log density of assignments --------------------------------------------------------------------------------
@@ -49,7 +44,7 @@ def log_prob(model: "GraphicalModel", values: Any, inputs: Mapping[str, Any] | N
     one = isinstance(values, Mapping) and not hasattr(values, "dims")
     one = one and bool(_plates(model) or any(np.ndim(v) == 0 for v in values.values()))
     if one:
-        problem = continuous_verbs.problem_of(model, {**values, **(inputs or {})})
+        problem = model._problem({**values, **(inputs or {})})
         columns = {
             n: np.asarray(f.value if f.code is None else f.code)[None]
             for n, f in problem.findings.items()
@@ -58,7 +53,7 @@ def log_prob(model: "GraphicalModel", values: Any, inputs: Mapping[str, Any] | N
     else:
         columns = _columns(model, values)
         first = {n: column[0] for n, column in columns.items()}
-        problem = continuous_verbs.problem_of(model, {**_said(model, first), **(inputs or {})})
+        problem = model._problem({**_said(model, first), **(inputs or {})})
     for name, column in columns.items():
         if column.dtype.kind == "f" and np.isnan(column).any():
             _refuse_gap(name, int(np.argwhere(np.isnan(column))[0][0]))
@@ -244,7 +239,7 @@ def _new_elements(
     many = next(iter(posterior.draws.values())).shape[:2]
     length = len(rows) if hasattr(rows, "columns") else posterior.program.layout.lengths[plate[0]]
     n = max(1, min(many[0] * many[1], MOST_CELLS // length))
-    _, drawn = continuous_verbs.predicted(model, posterior, inputs, n, generator(0))
+    _, drawn = drawn_rows.predicted(model, posterior, inputs, n, generator(0))
     found = {}
     for name in names:
         values = np.asarray(drawn[name])
@@ -275,7 +270,7 @@ def _states(model: "GraphicalModel", name: str, family: str) -> Sequence[Any] | 
 
 
 def _posterior(model: "GraphicalModel", given: Any, engine: Engine) -> Any:
-    problem = continuous_verbs.problem_of(model, given)
+    problem = model._problem(given)
     names = [n for n in problem.asked if n not in problem.inputs]
     found = model.query(names, given=given, engine=engine)
     if not hasattr(found, "program"):

@@ -12,10 +12,11 @@ from markovia.data.tables.frames import as_frame, decode_column
 from markovia.data.tables.row_sources import CodedTable
 from markovia.data.tables.state_codes import column_codes
 from markovia.errors import InvalidArgument
-from markovia.inference.engine import get_engine
+from markovia.inference.engine import TABLES, get_engine
 from markovia.learning.incomplete.e_step import ExpectedCounter
 from markovia.learning.tables.table_learner import NodeFamily
-from markovia.models.graphical.data_rows import number_rows
+from markovia.models.graphical.data_rows import number_rows, rows
+from markovia.runtime.checks import check_choice
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
@@ -28,9 +29,8 @@ METHODS = ("map", "mode", "sample")
 
 def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.DataFrame":
     """Return the rows with every missing cell filled in; variables without a column get one."""
-    if method not in METHODS:
-        raise InvalidArgument(f"method= is 'map', 'mode' or 'sample', not {method!r}")
-    if model.has_quantities:
+    check_choice("method", method, METHODS)
+    if not rows.kinds_of(model) <= TABLES:
         return number_rows.impute(model, frame, method, seed)
     data = as_frame(frame, {n: model.variable(n) for n in model.variables})
     if data.columns.has_duplicates:
@@ -54,8 +54,6 @@ def impute(model: "GraphicalModel", frame: Any, method: str, seed: Seed) -> "pd.
 
 def _modes(model: "GraphicalModel", data: "pd.DataFrame", codes: Any, known: list[int]) -> Any:
     """Fill each cell with the mode of its own posterior."""
-    from markovia.models.graphical.data_rows import rows
-
     names = [model.variables[i] for i in known]
     seen = data[[n for n in data.columns if n in set(model.variables)]]
     tables = rows.marginals(model, seen, names, get_engine("auto"), None)

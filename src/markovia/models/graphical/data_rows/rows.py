@@ -8,18 +8,18 @@ NumPy.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args
 
 import numpy as np
 
 from markovia.data.tables.data_files import names_data
 from markovia.data.tables.distant_rows import is_far, is_files
-from markovia.data.tables.reading import OrderedRows, ordered_rows
+from markovia.data.tables.reading import OrderedRows, column_names, ordered_rows
 from markovia.data.tables.row_sources import MISSING, CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
-from markovia.inference.engine import Engine, asking
+from markovia.inference.engine import TABLES, Engine, asking
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from markovia.models.graphical.base import GraphicalModel
+    from markovia.models.graphical.bayesian_network import BayesianNetwork
+
+ModelT = TypeVar("ModelT", bound="GraphicalModel")
 
 
 def are_rows(given: Any) -> bool:
@@ -51,15 +54,41 @@ def are_rows(given: Any) -> bool:
     return isinstance(given, np.ndarray | CodedTable) or is_far(given) or hasattr(given, "columns")
 
 
+def about(model: ModelT, frame: Any, names: Sequence[str] = ()) -> ModelT:
+    """Return the model without barren nodes of other kinds than those that tell of the targets and the rows' columns."""
+    if len(kinds_of(model)) < 2:  # so it is a Bayesian network that may have some
+        return model
+    columns = (
+        list(frame) if isinstance(frame, Mapping) or hasattr(frame, "data_vars") else column_names(frame)
+    )
+    seen = [n for n in columns if n in model]
+    if not seen and columns:
+        return model  # the columns have no names, or wrong ones
+    problem = model._problem(None)
+    left = problem.about([*names, *seen])
+    if left is problem:
+        return model
+    twin = cast("BayesianNetwork", model).subnetwork(left.variables)
+    twin.__dict__["_memory"] = left.memory
+    return cast("ModelT", twin)
+
+
+def kinds_of(model: "GraphicalModel") -> frozenset[str]:
+    """Return the kinds of a model's pieces, which say how its rows are answered."""
+    return frozenset([piece.kind for piece in model.pieces()])
+
+
 def log_prob(
     model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None, inputs: Any = None
 ) -> Array:
     """Return the log probability of each row; missing cells and columns are summed out."""
-    if model.has_quantities and function_rows.has_functions(model):
+    model = about(model, frame)
+    kinds = kinds_of(model)
+    if "distribution" in kinds:
         return function_rows.log_prob(model, frame, inputs)
     if inputs is not None:
         raise InvalidArgument("inputs= is for models with functions of parents; this one takes no constants")
-    if model.has_quantities:
+    if not kinds <= TABLES:
         return number_rows.log_prob(model, frame, engine)
     columns, table, _ = ordered_rows(frame, _variables(model))
     problem = _problem(model, engine)
@@ -93,10 +122,11 @@ def predict(
     """Return the mode of each target's posterior for every row, one column a target; None where there is none."""
     import pandas as pd
 
+    model = about(model, frame, names)
     if _by_questions(model, engine):
         return function_rows.predict(model, frame, names, engine, impossible, given)
     function_rows.refuse_given(given)
-    if model.has_quantities:
+    if not kinds_of(model) <= TABLES:
         return number_rows.predict(model, frame, names, impossible)
     data = ordered_rows(frame, _variables(model), leave_out=names)
     ends = _ends(model, names)
@@ -121,16 +151,16 @@ def predict_proba(
     """Return the posterior of each target for every row, columns (target, state)."""
     import pandas as pd
 
+    model = about(model, frame, names)
     if _by_questions(model, engine):
         frames = function_rows.tables(model, frame, names, engine, impossible, given)
         return pd.concat(frames, axis=1, names=["target", "state"])
     function_rows.refuse_given(given)
-    if model.has_quantities:
-        return pd.concat(
-            number_rows.tables(model, frame, names, impossible), axis=1, names=["target", "state"]
-        )
-    data = ordered_rows(frame, _variables(model), leave_out=names)
-    tables = _tables(model, data, names, engine, progress, impossible)
+    if kinds_of(model) <= TABLES:
+        data = ordered_rows(frame, _variables(model), leave_out=names)
+        tables = _tables(model, data, names, engine, progress, impossible)
+    else:
+        tables = number_rows.tables(model, frame, names, impossible)
     return pd.concat(tables, axis=1, names=["target", "state"])
 
 
@@ -143,7 +173,8 @@ def marginals(
     impossible: Impossible = "raise",
 ) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
-    if model.has_quantities:
+    model = model if names is None else about(model, frame, names)
+    if not kinds_of(model) <= TABLES:
         return number_rows.marginals(model, frame, names, engine, impossible)
     data = ordered_rows(frame, _variables(model))
     if names is None:
@@ -154,9 +185,8 @@ def marginals(
 
 def _by_questions(model: "GraphicalModel", engine: Engine) -> bool:
     """Say whether rows are questions of their own: functions of parents, or linear Gaussians and another engine."""
-    return model.has_quantities and (
-        function_rows.has_functions(model) or not number_rows.answers_together(engine)
-    )
+    kinds = kinds_of(model)
+    return not kinds <= TABLES and ("distribution" in kinds or not number_rows.answers_together(engine))
 
 
 def _tables(

@@ -8,6 +8,7 @@ import numpy as np
 from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, UnknownVariable, UnsupportedModel
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
+from markovia.inference.particles.network_particles import ParticleBeliefs, network_particles
 from markovia.inference.result import Info
 from markovia.inference.sequences.boyen_koller import (
     BoyenKoller,
@@ -16,7 +17,6 @@ from markovia.inference.sequences.boyen_koller import (
     largest_difference,
 )
 from markovia.inference.sequences.interface import Interface
-from markovia.inference.weighted_draws.resampling import resample
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic.dynamic_answers import Beliefs
 from markovia.models.temporal.dynamic.dynamic_evidence import (
@@ -24,9 +24,11 @@ from markovia.models.temporal.dynamic.dynamic_evidence import (
     compiled,
     first_steps,
     is_gaussian,
+    plain_evidence,
     seen_of,
+    step_tables,
 )
-from markovia.models.temporal.dynamic.dynamic_language import own_variables, split_name
+from markovia.models.temporal.dynamic.dynamic_language import own_variables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.clock import now
@@ -147,85 +149,11 @@ def _particles(
     targets: Sequence[str],
     evidence: Evidence,
     settings: Mapping[str, Any],
-) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array], Array]:
-    """Filter by particles: draw what is hidden from its parents, weight by what is seen, resample where few are left.
-
-    Reference: Gordon, Salmond and Smith (1993); for networks Kanazawa, Koller and Russell (1995).
-    """
+) -> ParticleBeliefs:
     n = settings.get("particles", PARTICLES)
     check_count("particles", n, 1)
-    rng = generator(settings.get("seed"))
-    for network in networks:
-        for name in own_variables(network):
-            if isinstance(network[name], FunctionNode):
-                raise UnsupportedModel(
-                    f"{name!r} is a function of its parents; mk.ParticleFilter takes functions"
-                )
-    variables = {m: networks[0].variable(m) for m in own_variables(networks[-1])}
-    total = int(evidence.offsets[-1])
-    found = {
-        m: np.zeros((total, len(variables[m]))) for m in targets if not isinstance(variables[m], Quantity)
-    }
-    mean = {m: np.zeros(total) for m in targets if m not in found}
-    var = {m: np.zeros(total) for m in mean}
-    logs = np.zeros(len(evidence.rows))
-    orders = [[m for m in network.graph.topological_order() if not split_name(m)[1]] for network in networks]
-    for s, (a, b) in enumerate(
-        zip(evidence.offsets[:-1].tolist(), evidence.offsets[1:].tolist(), strict=True)
-    ):
-        past: list[dict[str, Any]] = []
-        weights = np.zeros(n)
-        for step in range(a, b):
-            kind = min(step - a, len(networks) - 1)
-            network = networks[kind]
-            drawn: dict[str, Any] = {}
-            before = _log_mean(weights)
-            for name in orders[kind]:
-                table = network[name]
-                given = [
-                    drawn[base] if not lag else past[lag - 1][base]
-                    for base, lag in (split_name(q.name) for q in table.parents)
-                ]
-                drawn[name], more = _one(table, given, name, step, evidence, n, rng)
-                weights = weights + more
-            after = _log_mean(weights)
-            if after == -np.inf:
-                raise StuckError(step)
-            logs[s] += after - before
-            shares = np.exp(weights - weights.max())
-            shares /= shares.sum()
-            for name in found:
-                found[name][step] = np.bincount(drawn[name], shares, minlength=len(variables[name]))
-            for name in mean:
-                mean[name][step] = shares @ drawn[name]
-                var[name][step] = shares @ (drawn[name] - mean[name][step]) ** 2
-            past = [drawn, *past[: len(networks) - 2]]
-            if 1.0 / np.square(shares).sum() < n / 2:
-                kept = resample(weights, n, rng)
-                past = [{m: x[kept] for m, x in one.items()} for one in past]
-                weights = np.zeros(n)
-    return found, mean, var, logs
-
-
-def _one(
-    table: Any, given: list[Any], name: str, step: int, evidence: Evidence, n: int, rng: np.random.Generator
-) -> tuple[Any, Any]:
-    """Return a variable's values, drawn or seen, and what they add to the log weights."""
-    if name in evidence.numbers and not np.isnan(evidence.numbers[name][step]):
-        values: Any = np.full(n, evidence.numbers[name][step])
-        return values, table.log_prob(values, given)
-    if name in evidence.codes:
-        code, card = int(evidence.codes[name][step]), evidence.weights[name].shape[1]
-        if code < card:
-            values = np.full(n, code)
-            return values, table.log_prob(values, given)
-        if code > card:
-            values = table.sample(given, n, rng)
-            with np.errstate(divide="ignore"):
-                return values, np.log(evidence.weights[name][code])[values]
-    return table.sample(given, n, rng), 0.0
-
-
-def _log_mean(logs: Array) -> float:
-    top = float(logs.max())
-    return top if top == -np.inf else top + float(np.log(np.exp(logs - top).mean()))
+    steps = step_tables(networks)
+    called = next((m for own in steps for m, piece in own.items() if isinstance(piece, FunctionNode)), None)
+    if called is not None:
+        raise UnsupportedModel(f"{called!r} is a function of its parents; mk.ParticleFilter takes functions")
+    return network_particles(steps, targets, plain_evidence(evidence), n, generator(settings.get("seed")))

@@ -1,7 +1,7 @@
 """What was seen of a dynamic network, read from frames and laid out for the engines."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,9 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, uniform_table
 from markovia.factors.tables.evidence import Not, is_missing, read_finding
 from markovia.factors.tables.variable import Variable
-from markovia.inference.sequences.slices import Place, SliceEvidence, SliceNode, Slices
+from markovia.inference.sequences.slices import Place, SliceEvidence, SliceNode, Slices, split_name
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic.dynamic_language import own_variables, split_name
+from markovia.models.temporal.dynamic.dynamic_language import own_variables
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
@@ -232,11 +232,26 @@ def compiled(process: "DynamicBayesianNetwork", networks: Sequence[BayesianNetwo
     return found
 
 
-def seen_of(networks: Sequence[BayesianNetwork], slices: Slices, evidence: Evidence) -> SliceEvidence:
-    """Return what engines need of the evidence; densities are worked out at the numbers that were seen."""
+def step_tables(networks: Sequence[BayesianNetwork]) -> list[dict[str, Conditional]]:
+    """Return the distributions of the variables of first steps and of later ones, parents first."""
+    return [
+        {n: network[n] for n in network.graph.topological_order() if not split_name(n)[1]}
+        for network in networks
+    ]
+
+
+def plain_evidence(evidence: Evidence) -> SliceEvidence:
+    """Return what was seen as it is: states, likelihoods and numbers."""
+    return SliceEvidence(evidence.offsets, evidence.weights, evidence.codes, numbers=evidence.numbers)
+
+
+def seen_of(
+    networks: Sequence[BayesianNetwork], slices: Slices, evidence: Evidence, without: Sequence[str] = ()
+) -> SliceEvidence:
+    """Return what engines need of the evidence; densities (without some) are worked out at the numbers that were seen."""
     quantities = [n for n in own_variables(networks[-1]) if n not in slices.sizes]
     if not quantities:
-        return SliceEvidence(evidence.offsets, evidence.weights, evidence.codes)
+        return plain_evidence(evidence)
     kinds, _ = slices.kinds(evidence.offsets)
     hidden = np.full(int(evidence.offsets[-1]), np.nan)
     values = {n: evidence.numbers.get(n, hidden) for n in quantities}
@@ -246,14 +261,14 @@ def seen_of(networks: Sequence[BayesianNetwork], slices: Slices, evidence: Evide
     for kind, network in enumerate(networks):
         steps = np.flatnonzero(kinds == kind)
         for node in slices.steps[kind]:
-            if node.values is None:
+            if node.values is None and node.name not in without:
                 found = density(network[node.name], node, steps, values, slices, node.name in used, evidence)
                 axes = tuple(range(1, found.ndim))
                 top = found.max(axis=axes) if axes else found.copy()
                 top[~np.isfinite(top)] = 0.0
                 logs[steps] += top
                 densities[node.name, kind] = np.exp(found - top.reshape(-1, *(1,) * len(axes)))
-    return SliceEvidence(evidence.offsets, evidence.weights, evidence.codes, densities, logs)
+    return replace(plain_evidence(evidence), densities=densities, logs=logs)
 
 
 def _bases(table: Conditional) -> set[str]:

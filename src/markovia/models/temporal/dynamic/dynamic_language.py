@@ -5,7 +5,6 @@ network for each first step; a node of a first step has the parents that exist t
 a variable that is not there yet waits for it.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,33 +19,9 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.table_forms import LocalModel, argument_names
 from markovia.factors.tables.variable import State, Variable
+from markovia.inference.sequences.slices import lagged, split_name
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.editing_verbs import parent_list, variable_of
-
-_LAGGED = re.compile(r"(.+)@-(\d+)")
-
-
-def split_name(name: str) -> tuple[str, int]:
-    """Return a variable's own name and how many steps back it lies.
-
-    Examples
-    --------
-    >>> split_name("rain@-2"), split_name("rain")
-    (('rain', 2), ('rain', 0))
-    """
-    found = _LAGGED.fullmatch(name)
-    return (found[1], int(found[2])) if found and int(found[2]) else (name, 0)
-
-
-def lagged(name: str, lag: int) -> str:
-    """Return the name of a variable some steps back.
-
-    Examples
-    --------
-    >>> lagged("rain", 1), lagged("rain", 0)
-    ('rain@-1', 'rain')
-    """
-    return f"{name}@-{lag}" if lag else name
 
 
 def own_variables(network: BayesianNetwork) -> list[str]:

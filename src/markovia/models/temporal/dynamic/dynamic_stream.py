@@ -13,6 +13,7 @@ from markovia.factors.tables.factor import Factor
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.inference.sequences.interface_runs import StepSums
+from markovia.inference.sequences.slices import split_name
 from markovia.models.temporal.dynamic.dynamic_evidence import (
     Evidence,
     compiled,
@@ -21,7 +22,6 @@ from markovia.models.temporal.dynamic.dynamic_evidence import (
     seen_of,
     unseen,
 )
-from markovia.models.temporal.dynamic.dynamic_language import split_name
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:

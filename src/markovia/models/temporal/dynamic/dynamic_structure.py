@@ -14,8 +14,8 @@ import numpy as np
 from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
+from markovia.inference.sequences.slices import lagged, split_name
 from markovia.models.temporal.dynamic.dynamic_evidence import read_columns
-from markovia.models.temporal.dynamic.dynamic_language import lagged, split_name
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.runtime.checks import check_count
 from markovia.runtime.shown import InNotebooks

@@ -17,7 +17,6 @@ import numpy as np
 from markovia.data.tables.data_files import names_data
 from markovia.data.tables.state_codes import column_codes
 from markovia.errors import (
-    ConvergenceWarning,
     ImpossibleEvidence,
     IncompleteModel,
     InvalidArgument,
@@ -28,9 +27,9 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.sequences.interface import Interface
-from markovia.inference.sequences.slices import SliceEvidence, SliceNode, Slices
+from markovia.inference.sequences.slices import SliceEvidence, SliceNode, Slices, split_name
 from markovia.learning.incomplete.e_step import Expectation
-from markovia.learning.incomplete.em import EM, as_em, run_em, starting_tables
+from markovia.learning.incomplete.em import EM, NAMES, as_em, em_runs
 from markovia.learning.tables.fit_record import Fit
 from markovia.learning.tables.priors import as_prior
 from markovia.learning.tables.row_counts import Counts, RowCounts, family_log_likelihood
@@ -38,11 +37,10 @@ from markovia.learning.tables.table_learner import NodeFamily, TableLearner, wei
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.fitting import unseen_rows
 from markovia.models.temporal.dynamic.dynamic_evidence import Evidence, read_columns, read_evidence
-from markovia.models.temporal.dynamic.dynamic_language import own_variables, split_name
+from markovia.models.temporal.dynamic.dynamic_language import own_variables
+from markovia.optimise.ascent import best_of
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
-from markovia.runtime.progress import progress_bar
-from markovia.runtime.seeds import generator
 
 
 def fit_sequences(
@@ -198,6 +196,11 @@ class _Counter:
         starts = np.repeat(evidence.offsets[:-1], np.diff(evidence.offsets))
         self.kind = np.minimum(np.arange(len(starts)) - starts, n_kinds - 1)
 
+    @property
+    def observed(self) -> float:
+        """How many cells of steps are there."""
+        return float(sum((codes >= 0).sum() for codes in self.codes.values()))
+
     def complete(self) -> list[Counts]:
         """Return the counts of the steps that show a family whole."""
         found: list[Counts] = []
@@ -268,35 +271,20 @@ def _by_em(
     learner: TableLearner, counter: Any, settings: EM
 ) -> tuple[list[Conditional], list[Counts], dict[str, Any]]:
     """Run EM from every start and keep the best."""
-    import warnings
-
-    from markovia.errors import outside
-
     if settings.hard:
         raise InvalidArgument("EM(hard=True) is for rows; sequences are learned from expected counts")
-    runs = []
-    with progress_bar(settings.progress, unit=" iterations") as count:
-        for i, rng in enumerate(generator(settings.seed).spawn(settings.restarts)):
-            tables = starting_tables(learner, counter, settings.start if i == 0 else "random", rng)
-            runs.append(run_em(learner, counter, tables, settings, lambda value: count(1, f"{value:.6g}")))
-            if runs[-1].interrupted:
-                break
-    best = max(runs, key=lambda run: run.objective)
-    if not best.converged and not best.interrupted:
-        warnings.warn(
-            f"EM did not converge in {len(best.history)} iterations; raise max_iterations= or tolerance=, or go on "
-            "from here with start='current'",
-            ConvergenceWarning,
-            stacklevel=outside(),
-        )
+    runs = em_runs(learner, counter, settings)
+    best = best_of(runs)
+    best.warn(settings.tolerance, NAMES)
+    found = best.state
     record = {
-        "log_likelihood": best.expectation.log_likelihood,
+        "log_likelihood": found.expectation.log_likelihood,
         "converged": best.converged,
         "iterations": len(best.history),
         "history": tuple(best.history),
         "details": {"objective": best.objective, "restarts": [run.objective for run in runs]},
     }
-    return list(best.tables), list(best.expectation.counts), record
+    return list(found.tables), list(found.expectation.counts), record
 
 
 def _fit_numbers(

@@ -4,25 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.learning.components.regressions import RegressionGaussian
 from markovia.learning.components.tied import Tied, untied
 from markovia.learning.sequences.chain_laws import Driven
 from markovia.runtime.array_types import Array, Ints
-
-
-def read_inputs(inputs: Any, data: Sequences) -> Array:
-    """Return the inputs of all steps, one row each."""
-    several = isinstance(inputs, list | tuple) and len(inputs) > 0 and np.ndim(inputs[0]) > 0
-    one_each = several and len(inputs) == len(data)
-    found = read_sequences(inputs, None if one_each else data.lengths)
-    if len(found) != len(data) or (found.lengths != data.lengths).any():
-        wrong = [n for n, a, b in zip(data.names, found.lengths, data.lengths, strict=False) if a != b]
-        said = f"; those of sequence {wrong[0]!r} do not" if wrong else ""
-        raise InvalidArgument(f"inputs= have a row for each step of each sequence{said}")
-    numbers: Array = found.numbers(missing=False)
-    return numbers
 
 
 def _wanted(model: Any) -> int:
@@ -42,16 +28,13 @@ def _checked(inputs: Any, model: Any, what: str) -> bool:
     return wanted > 0
 
 
-def asked_inputs(inputs: Any, model: Any, data: Sequences) -> Array | None:
-    """Return the inputs of sequences that a model is asked about; None where it has none."""
-    if not _checked(inputs, model, "inputs="):
-        return None
-    found = read_inputs(inputs, data)
-    if found.shape[1] != _wanted(model):
+def asked_inputs(inputs: Array | None, model: Any) -> Array | None:
+    """Return the inputs of sequences that a model is asked about, if they are those it has."""
+    if _checked(inputs, model, "inputs=") and inputs is not None and inputs.shape[1] != _wanted(model):
         raise InvalidArgument(
-            f"inputs= have {found.shape[1]} columns; {_wanted(model)} inputs drive this model"
+            f"inputs= have {inputs.shape[1]} columns; {_wanted(model)} inputs drive this model"
         )
-    return found
+    return inputs
 
 
 def coming_inputs(inputs: Any, model: Any, count: int, steps: int, what: str) -> Array | None:

@@ -6,7 +6,7 @@ from typing import Any
 from markovia.errors import InvalidArgument
 from markovia.learning.components.discrete import Bernoulli, Categorical, Multinomial, Poisson
 from markovia.learning.components.functions import DistributionFamily
-from markovia.learning.components.gaussian import Gaussian, GaussianMixture, StudentT
+from markovia.learning.components.gaussian import Gaussian, GaussianMixtureComponents, StudentT
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.hidden_states.network_emissions import NetworkFamily
 from markovia.runtime.checks import Choice, check
@@ -14,7 +14,7 @@ from markovia.runtime.checks import Choice, check
 EMISSIONS: dict[str, Any] = {
     "categorical": Categorical,
     "gaussian": Gaussian,
-    "gmm": GaussianMixture,
+    "gmm": GaussianMixtureComponents,
     "student-t": StudentT,
     "poisson": Poisson,
     "bernoulli": Bernoulli,

@@ -1,8 +1,9 @@
 """What the settings of a hidden Markov model say: known values, starting values, priors, and how data is read."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from os import PathLike
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from markovia.learning.components.families import (
     parameter,
     probabilities,
 )
+from markovia.learning.components.normal_sums import CovarianceType
 from markovia.learning.components.regressions import (
     LaggedCategorical,
     RegressionGaussian,
@@ -23,43 +25,50 @@ from markovia.learning.components.regressions import (
     read_regression,
 )
 from markovia.learning.components.tied import Tied, read_groups, untied
-from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, started_chain, with_told
+from markovia.learning.sequences.baum_welch import Algorithm, HiddenMarkov, Priors, started_chain, with_told
 from markovia.learning.sequences.chain_laws import Driven, HigherOrder, started_order
-from markovia.learning.sequences.transition_masks import STRUCTURES, fixed_moves
+from markovia.learning.sequences.transition_masks import Structure, fixed_moves
 from markovia.models.temporal.hidden_states.emission_families import family_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Interval, Whole, check
+from markovia.runtime.checks import Count, Decay, FromZero, TimeLimit, Tolerance, Whole, check_options
 
 
+@dataclass(eq=False, repr=False)
 class HMMSettings:
-    """The settings of `HMM`, checked and turned into models to begin with; `HMM` says what they mean."""
+    """The settings of models of hidden states, checked and turned into models to begin with; `HMM` says what they mean."""
 
-    n_states: int
-    emission: Any
-    covariance_type: Any
-    n_mixtures: int
-    structure: Any
-    band: int | None
-    transition_mask: Any
-    tied: Any
-    order: int
-    lags: int
-    inputs_to: Any
-    input_penalty: float
-    symbols: Any
-    start: Any
-    transition: Any
-    emission_params: Any
-    init: Any
-    algorithm: Any
-    start_prior: Any
-    transition_prior: Any
-    emission_prior: Any
-    max_iter: int
-    tol: float
-    n_init: int
-    batch_size: int
-    learning_decay: float
+    n_states: Annotated[int, Whole(1, 32_000)] = 1
+    _: KW_ONLY
+    emission: Any = "categorical"
+    covariance_type: CovarianceType = "full"
+    n_mixtures: Count = 2
+    structure: Structure = "ergodic"
+    band: Annotated[int | None, Whole(0, none=True)] = None
+    transition_mask: Any = None
+    tied: Sequence[Sequence[int]] | None = None
+    order: Annotated[int, Whole(1, 8)] = 1
+    lags: FromZero = 0
+    inputs_to: Literal["both", "transitions", "emissions"] = "both"
+    input_penalty: Tolerance = 1e-2
+    symbols: Sequence[Any] | None = None
+    start: Any = None
+    transition: Any = None
+    emission_params: Mapping[str, Any] | None = None
+    init: Literal["keep", "data"] = "keep"
+    algorithm: Algorithm = "baum-welch"
+    start_prior: Any = 1.0
+    transition_prior: Any = 1.0
+    emission_prior: Mapping[str, Any] | None = None
+    batch_size: Count = 32
+    learning_decay: Decay = 0.7
+    max_iter: Count = 100
+    tol: Tolerance = 1e-5
+    n_init: Count = 1
+    n_jobs: int | None = None
+    random_state: Any = None
+    progress: bool | None = None
+    time_limit: TimeLimit = None
+    checkpoint: str | PathLike[str] | None = None
 
     def _priors(self) -> Priors:
         return Priors(
@@ -71,25 +80,8 @@ class HMMSettings:
         )
 
     def _check(self) -> None:
-        check("n_states", self.n_states, Whole(1, 32_000))
+        check_options(self)
         self._family()
-        check("covariance_type", self.covariance_type, Choice(("full", "diag", "tied", "spherical")))
-        check("n_mixtures", self.n_mixtures, Whole(1))
-        check("structure", self.structure, Choice(STRUCTURES))
-        check("band", self.band, Whole(0, none=True))
-        check("order", self.order, Whole(1, 8))
-        check("lags", self.lags, Whole(0))
-        check("inputs_to", self.inputs_to, Choice(("both", "transitions", "emissions")))
-        check("input_penalty", self.input_penalty, NOT_NEGATIVE)
-        check("init", self.init, Choice(("keep", "data")))
-        check("algorithm", self.algorithm, Choice(("baum-welch", "viterbi", "stochastic")))
-        check("batch_size", self.batch_size, Whole(1))
-        check(
-            "learning_decay", self.learning_decay, Interval(0.5, 1.0, open="low", said="above 0.5, up to 1")
-        )
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("n_init", self.n_init, Whole(1))
         self._given_chain()
 
     def _given_chain(self) -> tuple[Array | None, Array | None]:

@@ -1,0 +1,63 @@
+"""What kernels of hidden chains work on: k states, m transition tables, r different observations, n steps of all sequences.
+
+Steps of sequences lie one after the other. The move into step t goes by table `moves[t]`, or by the only one where `moves`
+has one entry. Step t is seen through row `codes[t]` of `logs`, so that steps with equal observations share a row; a row of
+zeros is a step that was not observed.
+"""
+
+from typing import NamedTuple
+
+from markovia.runtime.array_types import Array, Ints
+
+
+class SeenChain(NamedTuple):
+    """A chain and what was seen of it, for sums.
+
+    | field | shape | holds |
+    |---|---|---|
+    | offsets | (sequences + 1,) | where each sequence begins |
+    | start | (k,) | the distribution of first states |
+    | tables, turned | (m, k, k) | that of the next state in row i, and the same with next states in rows |
+    | moves | (1,) or (n,) | which table leads into a step |
+    | logs | (r, k) | log densities of observations in each state |
+    | dens, tops | (r, k), (r,) | exponentials of `logs` less each row's largest entry, and these entries |
+    | codes | (n,) | the row of each step |
+    """
+
+    offsets: Ints
+    start: Array
+    tables: Array
+    turned: Array
+    moves: Ints
+    logs: Array
+    dens: Array
+    tops: Array
+    codes: Ints
+
+
+class SeenLogChain(NamedTuple):
+    """The same for paths: start and tables are logarithms, and tables have where a move ends in rows."""
+
+    offsets: Ints
+    start: Array
+    tables: Array
+    moves: Ints
+    logs: Array
+    codes: Ints
+
+
+class Posteriors(NamedTuple):
+    """Where smoothing adds to; empty arrays for nothing.
+
+    | field | shape | gets |
+    |---|---|---|
+    | into | (n,) | row of `sums` for each step |
+    | starts | (k,) | posteriors of first steps |
+    | pairs | (m, k, k) or none | sums over two slices, still to be multiplied by the table |
+    | sums | (rows, k) | posteriors of steps |
+    """
+
+    into: Ints
+    starts: Array
+    pairs: Array
+    sums: Array

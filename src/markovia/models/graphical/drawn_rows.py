@@ -1,0 +1,102 @@
+"""Rows that were drawn: from a model parent by parent, as predictions of a posterior, and as the frames users get."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from markovia.errors import InvalidArgument
+from markovia.factors.quantities.columns import Column, Length
+from markovia.factors.quantities.quantity import Quantity
+from markovia.factors.tables.variable import Variable
+from markovia.inference.engine import TABLES
+from markovia.inference.problem import Problem
+
+if TYPE_CHECKING:
+    from markovia.models.graphical.base import GraphicalModel
+
+
+def simulated(problem: Problem, known: Mapping[str, Any], n: int, rng: np.random.Generator) -> dict[str, Any]:
+    """Return n draws of every node, parents first; some may be known."""
+    from markovia.inference.densities.program.program import program_of
+    from markovia.inference.densities.program.simulation import predictive_draws
+
+    program = program_of(problem, only_drawn=True)
+    return predictive_draws(program.density, program.nodes, known, n, int(rng.integers(2**31)))
+
+
+def predictions(
+    model: "GraphicalModel", post: Any, inputs: Mapping[str, Any] | None, n: int, rng: np.random.Generator
+) -> Any:
+    """Return predictive draws at the draws of a posterior, as rows."""
+    problem, drawn = predicted(model, post, inputs, n, rng)
+    return as_rows(problem, drawn, problem.variables, n)
+
+
+def predicted(
+    model: "GraphicalModel", post: Any, inputs: Mapping[str, Any] | None, n: int, rng: np.random.Generator
+) -> tuple[Problem, dict[str, Any]]:
+    """Return predictive draws of everything that was observed, at the draws of a posterior."""
+    from markovia.inference.densities.program.program import program_of
+    from markovia.inference.densities.program.simulation import kept_latents
+
+    old = post.program.layout
+    fresh = model._problem(inputs)
+    if fresh.findings:
+        raise InvalidArgument(
+            f"inputs= of predictions are constants, and {next(iter(fresh.findings))!r} is a node; leave it out (query(..., "
+            "given=...) asks about elements that are partly observed)"
+        )
+    changed = dict(fresh.inputs)
+    lengths = dict(old.lengths)
+    for name, value in fresh.inputs.items():
+        before = old.data.get(name)
+        if before is None or isinstance(value, Column) or not np.ndim(value):
+            continue
+        if name in old.column_plates:
+            changed[name] = Column(value, old.column_plates[name][0])
+        if len(value) != len(before):
+            users = [s for s in old.sites.values() if name in s.sources]
+            lengths.update({p: len(value) for s in users for p in s.plates if old.lengths[p] == len(before)})
+    problem = replace(fresh, inputs={**post.program.problem.inputs, **lengths, **changed})
+    layout = program_of(problem, only_drawn=True).layout
+    rows = post.sample(n, seed=rng)
+    known = {k: rows[k] for k in kept_latents(old, layout) if k in rows}
+    return problem, simulated(problem, known, n, rng)
+
+
+def as_rows(problem: Problem, drawn: Mapping[str, Any], variables: Mapping[str, Variable], n: int) -> Any:
+    """Return draws, and what evidence fixes, as a frame; where there are plates or vectors, as an xarray data set.
+
+    Columns are those of `variables`, in their order: auxiliary ones are left out.
+    """
+    fixed = {k: f.value if f.code is None else f.code for k, f in problem.findings.items() if f.hard}
+    whole = {**drawn, **{k: np.broadcast_to(v, (n, *np.shape(v))) for k, v in fixed.items()}}
+    if problem.kinds <= TABLES:
+        from markovia.data.tables.frames import decode
+
+        return decode(whole, variables.values(), n)
+    found = {name: np.asarray(whole[name]) for name in variables if name in whole}
+    for name, values in found.items():
+        variable = variables[name]
+        states = variable.labels if isinstance(variable, Quantity) else variable.states
+        if states:
+            found[name] = np.array(states, dtype=object)[values.astype(np.int64)]
+    if all(v.ndim == 1 for v in found.values()):
+        import pandas as pd
+
+        return pd.DataFrame({name: v.tolist() for name, v in found.items()}, index=range(n))
+    import xarray as xr
+
+    axes = {}
+    for name, values in found.items():
+        variable = variables[name]
+        plates = variable.plates if isinstance(variable, Quantity) else ()
+        rest = [f"{name}_{i}" for i in range(values.ndim - 1 - len(plates))]
+        axes[name] = (["draw", *plates, *rest], values)
+    labels = {
+        p: n.labels for p, n in problem.inputs.items() if isinstance(n, Length) and n.labels is not None
+    }
+    used = {axis for dims, _ in axes.values() for axis in dims}
+    return xr.Dataset(axes, coords={p: np.asarray(v) for p, v in labels.items() if p in used})

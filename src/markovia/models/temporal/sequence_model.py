@@ -1,0 +1,145 @@
+"""What every model of sequences shares: the forms its data comes in, and the verbs that follow from the law of a sequence.
+
+A subclass says its mathematics on data that is read: `_log_prob` of each sequence, `_draw` of new ones, and `n_free` where
+parameters are counted. `lengths=`, lists, frames with ids and dates, sequences that were read before and known inputs are
+read here, for all of them.
+"""
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from markovia.data.sequences.sequences import Sequences, read_inputs, read_sequences
+from markovia.errors import InvalidArgument
+from markovia.runtime import ports
+from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Whole, check, numbers
+from markovia.runtime.keyword_advice import guided
+from markovia.runtime.seeds import Seed
+
+Lengths: TypeAlias = Iterable[int] | None
+"""How long sequences are that lie after each other."""
+
+
+class GivenSequences(NamedTuple):
+    """Sequences as a model is given them: their steps, and the known inputs of all steps, a row each, if there are some."""
+
+    rows: Sequences
+    inputs: Array | None = None
+
+
+class SequenceModel:
+    """A law of sequences.
+
+    Verbs take sequences as `read_sequences` does: a list of arrays, one array (with `lengths` for several), a frame (with
+    `by` for several), or `Sequences` that were read before.
+    """
+
+    _takes_inputs: ClassVar[bool] = True
+    """Whether known inputs may drive the model."""
+    _lists_draws: ClassVar[bool] = False
+    """Whether `sample` returns lists also where one sequence is drawn."""
+
+    def _log_prob(self, given: GivenSequences) -> Array:
+        """Return log p(x) of each sequence."""
+        raise NotImplementedError
+
+    def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
+        """Return lists of n drawn sequences, and of what is hidden behind each."""
+        raise NotImplementedError
+
+    def _read(self, sequences: Any, lengths: Lengths, by: str | None, inputs: Any = None) -> GivenSequences:
+        rows = read_sequences(sequences, lengths, by=by)
+        if inputs is None:
+            return GivenSequences(rows)
+        if not self._takes_inputs:
+            raise InvalidArgument("no inputs drive this model, so inputs= says nothing to it")
+        return GivenSequences(rows, read_inputs(inputs, rows, by=by))
+
+    @guided
+    def log_prob(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
+    ) -> Array:
+        """Return log p(x) of each sequence; minus infinity for an impossible one."""
+        return self._log_prob(self._read(sequences, lengths, by, inputs))
+
+    @guided
+    def score(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
+    ) -> float:
+        """Return log p(x) of all sequences together."""
+        return float(self._log_prob(self._read(sequences, lengths, by, inputs)).sum())
+
+    @guided
+    def sample(self, steps: int = 1, n: int | None = None, *, inputs: Any = None, seed: Seed = None) -> Any:
+        """Draw a sequence, with what is hidden behind it; lists of n of both where `n` is given.
+
+        Parameters
+        ----------
+        steps
+            How many steps each has.
+        n
+            How many sequences.
+        inputs
+            The known inputs of the steps, a row each, where some drive the model.
+        seed
+            For the same draws again.
+        """
+        check("steps", steps, Whole(1))
+        check("n", n, Whole(1, none=True))
+        drawn = self._draw(steps, 1 if n is None else n, inputs, seed)
+        found = drawn if n is not None or self._lists_draws else tuple(one[0] for one in drawn)
+        return found if len(found) > 1 else found[0]
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the model to a file; `markovia.load` reads it back."""
+        ports.call("save", self, path, format=format)
+
+
+class CountedSequenceModel(SequenceModel):
+    """A law of sequences whose free parameters are counted."""
+
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters."""
+        raise NotImplementedError
+
+    @guided
+    def bic(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
+    ) -> float:
+        """Return the Bayesian information criterion on sequences, which counts steps; smaller is better."""
+        given = self._read(sequences, lengths, by, inputs)
+        return self.n_free * float(np.log(self._counted(given.rows))) - 2.0 * float(
+            self._log_prob(given).sum()
+        )
+
+    @guided
+    def aic(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
+    ) -> float:
+        """Return Akaike's information criterion on sequences; smaller is better."""
+        return 2.0 * self.n_free - 2.0 * self.score(sequences, lengths, by=by, inputs=inputs)
+
+    def _counted(self, rows: Sequences) -> int:
+        """Return how many observations sequences are."""
+        return len(rows.values)
+
+
+def inputs_of_steps(name: str, inputs: Any, steps: int, width: int | None = None) -> Array:
+    """Return the inputs of steps to come, (steps, inputs); one number a step where there is one input.
+
+    Raises
+    ------
+    InvalidArgument
+        Unless they are finite numbers, a row for each step and a column for each input.
+    """
+    found = numbers(inputs, f"{name}= are numbers, a row for each step")
+    found = found[:, None] if found.ndim == 1 else found
+    wanted = found.shape[-1] if width is None else width
+    if found.ndim != 2 or found.shape != (steps, wanted) or not np.isfinite(found).all():
+        columns = "a column an input" if width is None else f"{width} columns, one an input"
+        raise InvalidArgument(f"{name}= has one row a step, {steps}, and {columns}, all finite")
+    return found
