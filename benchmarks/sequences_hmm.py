@@ -5,13 +5,14 @@ Run: python benchmarks/sequences_hmm.py [--quick]
 Each line is one task on the same data and starting values; markovia and hmmlearn (in its quicker, scaled form) must find the
 same values to 1e-8 before they are timed. Seconds are the best of some runs after a first one, with processor seconds in
 brackets. Dynamax's and pomegranate's iterations of EM are timed on the same data (pomegranate's in 32 bits, as it works by
-default).
+default). Questions about symbols are compared with both of hmmlearn's forms in processor time, with errors beside.
 """
 
 import argparse
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from time import perf_counter, process_time
 from typing import Any
@@ -158,6 +159,77 @@ def long_sequence() -> None:
     compare("Viterbi of 1,000,000 steps, 5 states", decoding)
 
 
+def questions() -> None:
+    """Time score, decoding and smoothing of 8 states and 64 symbols; the peer is the quicker of hmmlearn's two forms.
+
+    Processor seconds are compared, so that threads do not flatter. Beside the speed stand the peer's own errors, against
+    recursions in 80-bit numbers.
+    """
+    rng = np.random.default_rng(0)
+    given, probs = chain(8, rng), rng.dirichlet(np.ones(64), 8)
+    own = mk.HMM(8, **given, emission_params={"probs": probs})
+    peers = [with_values(hmmlearn.CategoricalHMM(8, implementation=form), given, emissionprob_=probs)
+             for form in ("scaling", "log")]  # fmt: skip
+    for peer in peers:
+        peer.n_features = 64
+    warm_up = own.sample(40_000, seed=0)[0]
+    for verb in (own.score, own.decode, own.smooth):  # small questions are answered in plain Python at first
+        for _ in range(3):
+            verb(warm_up)
+            verb(warm_up, lengths=[20_000, 20_000])
+    for n, count in ((1_000, 1), (10_000, 1), (100_000, 1), (1_000, 100)):
+        data = np.concatenate(own.sample(n, count, seed=1)[0])
+        rows, lengths = data.reshape(-1, 1), [n] * count
+        log_prob, posteriors, path_value = exact_answers(given, probs, data.ravel(), n)
+        verbs = {
+            "score": (own.score, lambda peer: peer.score, lambda x, v=log_prob: abs(x / v - 1)),
+            "decode": (own.predict, lambda peer: peer.predict, path_value),
+            "smooth": (own.predict_proba, lambda peer: peer.predict_proba, lambda x, v=posteriors: np.abs(x - v).max()),
+        }  # fmt: skip
+        print(f"{count} x {n:,} steps, 8 states, 64 symbols")
+        for name, (mine, of, error) in verbs.items():
+            wall, worked = best_time(partial(mine, data, lengths), 15)
+            theirs = [of(peer) for peer in peers]
+            times = [best_time(partial(f, rows, lengths), 5)[1] for f in theirs]
+            quickest = int(np.argmin(times))
+            print(
+                f"    {name:7s} markovia {1e3 * wall:7.3f} ms ({1e3 * worked:7.3f}), "
+                f"error {error(mine(data, lengths)):.0e}; "
+                f"hmmlearn {1e3 * times[quickest]:7.3f}, error {error(theirs[quickest](rows, lengths)):.0e}: "
+                f"{times[quickest] / worked:.1f} times markovia's",
+                flush=True,
+            )
+
+
+def exact_answers(
+    given: dict[str, Any], probs: Any, data: Any, n: int
+) -> tuple[float, Any, Callable[[Any], float]]:
+    """Return log p, posteriors, and how far below the best a path lies, of sequences of n steps, in long doubles."""
+    wide = np.longdouble
+    start, moves = given["start"].astype(wide), given["transition"].astype(wide)
+    dens = probs.T.astype(wide)[data].reshape(-1, n, len(start))  # sequences, steps, states
+    forward, scale = np.empty_like(dens), np.empty(dens.shape[:2], dtype=wide)
+    back, best = np.ones_like(dens), np.log(start) + np.log(dens[:, 0])
+    for t in range(n):
+        forward[:, t] = dens[:, t] * (start if t == 0 else forward[:, t - 1] @ moves)
+        scale[:, t] = forward[:, t].sum(axis=1)
+        forward[:, t] /= scale[:, t, None]
+        if t:
+            best = (best[:, :, None] + np.log(moves)).max(axis=1) + np.log(dens[:, t])
+    for t in range(n - 2, -1, -1):
+        back[:, t] = (back[:, t + 1] * dens[:, t + 1]) @ moves.T / scale[:, t + 1, None]
+    top = best.max(axis=1).sum()
+
+    def below(path: Any) -> float:
+        states = np.asarray(path).reshape(-1, n)
+        value = np.log(start)[states[:, 0]].sum() + np.log(moves)[states[:, :-1], states[:, 1:]].sum()
+        value += np.log(np.take_along_axis(dens, states[..., None], axis=2)).sum()
+        return float(abs((top - value) / top))
+
+    posteriors = (forward * back).reshape(-1, len(start))
+    return float(np.log(scale).sum()), posteriors.astype(np.float64), below
+
+
 def _dynamax(name: str, begin: dict[str, Any], data: Any, values: dict[str, Any]) -> Callable[[], Any]:
     """Return ten iterations of EM by dynamax."""
     import jax.numpy as jnp
@@ -226,6 +298,7 @@ def main() -> int:
     learn_gaussian("full", quick)
     learn_gaussian("diag", quick)
     long_sequence()
+    questions()
     return 0
 
 

@@ -91,6 +91,8 @@ def _import(name: str, *rest: Any) -> Any:
             beyond=lambda flat, places: flat[places:],
             pointers=_flats,
         )
+    if name == "markovia.kernels.sequences.state_lanes":
+        return SimpleNamespace(sum_step=_sum_step, smooth_step=_smooth_step, best_step=_best_step)
     if name == "math":  # compiled logarithms of zero are infinite and raise nothing
         import math
 
@@ -112,3 +114,23 @@ def _flat(array: Any) -> Any:
     if not array.flags.c_contiguous:
         raise TypeError("pointers are for contiguous arrays")
     return array.reshape(-1)
+
+
+# -- one step of a hidden chain, as `kernels.sequences.state_lanes` has it -----------------------------------------
+
+
+def _sum_step(k: int, table: Any, before: Any, dense: Any, ahead: Any, now: Any) -> tuple[float, float]:
+    ahead[:k] = before[:k] @ table[: k * k].reshape(k, k)
+    now[:k] = ahead[:k] * dense[:k]
+    return now[:k].sum(), now[:k].min()
+
+
+def _smooth_step(k: int, turned: Any, now: Any, ahead: Any, before: Any, later: Any, out: Any) -> None:
+    later[:k] = np.where(ahead[:k] > 1e-290, now[:k] / ahead[:k], 0.0)
+    out[:k] = before[:k] * (later[:k] @ turned[: k * k].reshape(k, k))
+
+
+def _best_step(k: int, table: Any, scores: Any, seen: Any, out: Any, origins: Any) -> float:
+    ways = (scores[:k] + seen[:k])[:, None] + table[: k * k].reshape(k, k)
+    origins[:k], out[:k] = ways.argmax(axis=0), ways.max(axis=0)
+    return float(out[:k].max())

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import read_sequences
+from markovia.data.sequences.sequences import Lengths, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.learning.sequences.blocked_gibbs import matching
 from markovia.models.choosing_components import ComponentChoice, Criterion, chosen, taken
@@ -19,7 +19,7 @@ def choose_states(
     hmm: HMM,
     sequences: Any,
     numbers: Iterable[int],
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     *,
     by: str | None = None,
     criterion: Criterion = "bic",

@@ -36,8 +36,8 @@ def in_parallel(
     Each thread makes its own room once and takes the next task when it is done with one; this thread takes part.
     """
     waiting = list(enumerate(tasks))[::-1]
-    if not waiting:
-        return []
+    if len(waiting) < 2:
+        return [work(task, make_room()) for _, task in waiting]
     results: list[T | None] = [None] * len(waiting)
     n = min(threads or thread_count(), len(waiting))
 

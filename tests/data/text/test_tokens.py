@@ -40,7 +40,6 @@ def test_the_kernels_of_a_first_fit_and_decoding_are_bare_so_that_they_compile_q
     for found in (
         token_features.add_scores,
         token_features.add_sums,
-        hidden_chain.below_tops,
         hidden_chain.forward_backward,
         hidden_chain.best_paths,
     ):

@@ -48,6 +48,10 @@ def test_corpora_and_taggers_code_the_same_words_alike():
     assert corpus.words.tolist() == tokens.columns.tolist()
     assert corpus.unknown.tolist() == [6, 1]
     assert np.diff(tokens.ptr).sum() == len(corpus.words)
+    # a word is a token as it is, among tokens with attributes too
+    bare = read_tokens([WORDS, ["cat", {"bird": 1.0}]], vocabulary=Vocabulary.of(["cat", "dog", "it"]))
+    assert (bare.columns.tolist(), bare.ptr.tolist()) == (tokens.columns.tolist(), tokens.ptr.tolist())
+    assert bare.lengths.tolist() == [len(WORDS), 2]
 
 
 def test_attributes_grow_a_copy_and_leave_the_trained_vocabulary_alone():

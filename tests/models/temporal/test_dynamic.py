@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 import markovia as mk
@@ -129,3 +130,18 @@ def test_an_edit_of_either_network_drops_the_record_of_the_fit():
     assert process.fit_ is not None
     process.transition.fill("uniform")
     assert process.fit_ is None
+
+
+def test_frames_in_the_order_of_their_dates_are_sequences_with_ids_or_in_a_list():
+    process, seen = umbrella(), [["yes", "yes", "no"], ["no", "yes"]]
+    plain = [{"umbrella": one} for one in seen]
+    frames = [
+        pd.DataFrame({"umbrella": one, "day": pd.date_range("2024-01-01", periods=len(one))})[::-1]
+        for one in seen
+    ]
+    whole = pd.concat([frame.assign(who=i) for i, frame in enumerate(frames)])
+    wanted = process.log_prob(plain)
+    np.testing.assert_allclose(process.log_prob(frames), wanted)
+    np.testing.assert_allclose(process.log_prob(whole, by="who"), wanted)
+    for one, other in zip(process.filter(frames)["rain"], process.filter(plain)["rain"], strict=True):
+        np.testing.assert_allclose(one, other)

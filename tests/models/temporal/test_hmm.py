@@ -427,3 +427,27 @@ def test_an_hmm_without_values_says_so():
         mk.HMM(2, **CASINO).means_  # noqa: B018
     with pytest.raises(UnsupportedModel, match="Poisson"):
         mk.HMM(1, emission="poisson", start=[1], transition=[[1]], emission_params={"rates": [2.0]}).unroll(2)
+
+
+def test_given_values_that_are_changed_after_a_question_are_asked_and_checked_anew():
+    given = {
+        "start": np.array([0.8, 0.2]),
+        "transition": np.array([[0.6, 0.4], [0.5, 0.5]]),
+        "emission_params": {"probs": np.array([[0.2, 0.4, 0.4], [0.5, 0.4, 0.1]])},
+    }
+    hmm, said = mk.HMM(2, **given), [2, 0, 2]
+    before = hmm.score(said)
+    for change in ("start", "transition", "emission_params"):  # inside the arrays, which nobody is told of
+        array = given[change]["probs"] if change == "emission_params" else given[change]
+        array[...] = array[..., ::-1].copy()
+        after = hmm.score(said)
+        assert after == mk.HMM(2, **given).score(said)
+        assert abs(after - before) > 1e-3
+        before = after
+    hmm.n_states = 3
+    with pytest.raises(InvalidArgument, match="start="):
+        hmm.score(said)
+    hmm.n_states = 2
+    given["transition"][0, 0] = 2.0
+    with pytest.raises(InvalidArgument, match="transition="):
+        hmm.decode(said)

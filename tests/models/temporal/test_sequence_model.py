@@ -298,3 +298,59 @@ def test_forecasts_of_draws_have_the_moments_and_quantiles_of_the_draws():
     assert repr(named) == "Forecast(sequences=1, level=0.9)"
     assert named.draws is not None
     assert Forecast([GaussianSteps.of(draws[0], np.ones((3, 2, 2)))], [], 0.9).draws is None
+
+
+def test_forecasts_of_states_are_the_one_class_and_stand_for_their_probabilities():
+    chain, p = mk.MarkovChain([[0.9, 0.1], [0.5, 0.5]], ["dry", "wet"]), np.array([[0.5, 0.5], [0.7, 0.3]])
+    ahead = chain.forecast([["dry", "wet"], ["wet"]], 2)
+    hidden = model("HMM").forecast(data("HMM"), 2, LENGTHS)
+    assert type(ahead) is type(hidden) is Forecast
+    assert (len(ahead), np.asarray(ahead).shape, len(hidden.states), len(hidden.observed)) == (
+        2,
+        (2, 2, 2),
+        3,
+        0,
+    )
+    for found in (*ahead, ahead[-1]):
+        np.testing.assert_allclose(found, p)
+    # the covariance of "is it this state", by summing over the states
+    for t in range(2):
+        each = np.eye(2) - p[t]
+        np.testing.assert_allclose(ahead.cov[0][t], np.einsum("s,si,sj->ij", p[t], each, each))
+    assert ahead.quantile(0.4)[0].tolist() == [[0, 0], [1, 0]]
+    assert ahead.quantile(0.6)[0].tolist() == [[1, 1], [1, 0]]
+    table = ahead.to_pandas()
+    assert table["number"].tolist() == ["dry", "dry", "wet", "wet"] * 2
+    np.testing.assert_allclose(table["mean"], [*p[:, 0], *p[:, 1]] * 2)
+    np.testing.assert_allclose(hidden.to_pandas()["mean"], np.concatenate([m.T.ravel() for m in hidden]))
+    # one sequence as it is stays one for NumPy
+    assert np.asarray(chain.forecast(["dry", "wet"], 2)).shape == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["LinearStateSpace", "MarkovChain", "HMM"])
+def test_forecasts_after_frames_with_dates_carry_the_dates_of_their_steps(name):
+    one, steps = model(name), data(name)[:5]
+    months = pd.date_range("2024-01-31", periods=5, freq="ME")
+    frame = pd.DataFrame(steps.reshape(5, -1)).rename(columns=str).assign(when=months)
+    ahead = one.forecast(frame.iloc[::-1], 2)
+    wanted = ["2024-06-30", "2024-07-31"]
+    assert ahead.dates[0].astype(str).tolist() == wanted
+    table = ahead.to_pandas()
+    assert table.index.name == "date"
+    assert table.index.astype(str).tolist() == wanted * (len(table) // 2)
+    np.testing.assert_allclose(ahead[0], one.forecast(steps, 2)[0])
+    # two sequences of days and of weeks, one of which has two steps only
+    mixed = frame.assign(who=list("aabbb"), when=pd.to_datetime(
+        ["2024-01-01", "2024-01-02", "2024-01-01", "2024-01-08", "2024-01-15"]
+    ))  # fmt: skip
+    dates = one.forecast(mixed, 2, by="who").dates
+    assert [d.astype(str).tolist() for d in dates] == [
+        ["2024-01-03", "2024-01-04"],
+        ["2024-01-22", "2024-01-29"],
+    ]
+    # a list of frames, and dates that go on in no known way
+    listed = one.forecast([frame, frame], 1)
+    assert [d.astype(str).tolist() for d in listed.dates] == [wanted[:1]] * 2
+    uneven = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06", "2024-01-09"])
+    assert one.forecast(frame.assign(when=uneven), 2).dates is None
+    assert one.forecast(steps, 2).to_pandas().index.tolist()[:2] == [0, 1]

@@ -77,7 +77,7 @@ def test_the_moves_of_every_class_of_four_nodes_lead_to_all_its_neighbours_with_
         reached = set()
         for y in range(4):
             if kind == "insert":
-                moves = cpdag_moves.inserts(graph, rows, y, 15, 3)
+                moves = cpdag_moves.inserts(graph, rows, y, 3)
             elif kind == "delete":
                 moves = cpdag_moves.scored(rows, cpdag_moves.deletes(graph, y))
             else:
@@ -100,7 +100,7 @@ def test_moves_of_random_classes_of_six_nodes_can_be_made_and_gain_what_they_say
         graph, value = ClassGraph.of_parents(dag), rows.total(dag)
         for y in range(6):
             for move in [
-                *cpdag_moves.inserts(graph, rows, y, 63, 5),
+                *cpdag_moves.inserts(graph, rows, y, 5),
                 *cpdag_moves.scored(rows, cpdag_moves.deletes(graph, y)),
                 *cpdag_moves.scored(rows, cpdag_moves.turns(graph, y, 5)),
             ]:

@@ -322,3 +322,22 @@ def test_many_pairs_and_single_sets_tested_together_give_what_one_by_one_gives(t
     assert made == pytest.approx({(t.x, t.y, t.given): t.p_value for t in single.tests}, rel=1e-6, abs=1e-9)
     assert together.details.edge_p_values == pytest.approx(single.details.edge_p_values, rel=1e-6, abs=1e-9)
     assert together.tests[-1] == list(together.tests)[-1]
+
+
+def test_sets_tried_as_arrays_are_those_tried_one_by_one(monkeypatch):
+    from markovia.structure.ci_tests import ci_tests
+    from markovia.structure.constraint import adjacency_search
+
+    dag = mk.graphs.random_dag(70, max_parents=3, seed=1)
+    network = mk.BayesianNetwork(dag, states=dict.fromkeys(dag.nodes, 2), tables="random", seed=1)
+    rows = network.sample(2000, seed=1)
+    arrays = mk.learn_structure(rows, method="pc")
+    monkeypatch.setattr(ci_tests, "MOST_KEPT", 1)  # all pairs are kept, and the other tests counted
+    few = mk.learn_structure(rows, method="pc")
+    monkeypatch.setattr(adjacency_search, "SETS_OF_A_NODE", 0)
+    single = mk.learn_structure(rows, method="pc")
+    assert max(map(len, arrays.separating_sets.values())) > 1
+    assert arrays.graph == few.graph == single.graph
+    assert dict(arrays.separating_sets) == dict(few.separating_sets) == dict(single.separating_sets)
+    assert arrays.details.edge_p_values == pytest.approx(single.details.edge_p_values)
+    assert arrays.n_tests == few.n_tests == len(arrays.tests) > len(few.tests) == 70 * 69 // 2

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import numbers
+
+Lengths: TypeAlias = Iterable[int] | None
+"""How long sequences are that lie after each other."""
 
 
 class Segmented:
@@ -57,6 +60,8 @@ class Sequences(Segmented):
         The names of the columns, where the data had some.
     single
         Whether one sequence was given as it is, and not a list.
+    dates
+        The date of each step, where the data had a column of them.
     """
 
     values: Any
@@ -64,6 +69,7 @@ class Sequences(Segmented):
     names: tuple[Any, ...]
     columns: tuple[str, ...] = ()
     single: bool = False
+    dates: Any = None
 
     def __len__(self) -> int:
         return len(self.names)
@@ -86,6 +92,29 @@ class Sequences(Segmented):
         if not found.any():
             raise InvalidArgument("sample_weight= are all 0, so there is nothing to learn from")
         return found
+
+    def dates_ahead(self, steps: int) -> list[Any] | None:
+        """Return the dates of the steps after each sequence; None where the data had none, or none at equal distances.
+
+        Months and years count as equal, as do days of business: what pandas finds in the dates before goes on.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> sales = {"month": pd.date_range("2024-11-01", periods=3, freq="MS"), "sold": [3, 1, 2]}
+        >>> read_sequences(sales).dates_ahead(2)[0].astype(str).tolist()
+        ['2025-02-01', '2025-03-01']
+        """
+        import pandas as pd
+
+        found = []
+        for dates in [] if self.dates is None else self.split(self.dates):
+            own = pd.DatetimeIndex(dates, freq="infer")
+            between = own[1] - own[0] if len(own) == 2 else own.freq
+            if between is None:
+                return None
+            found.append(pd.date_range(own[-1], periods=steps + 1, freq=between)[1:])
+        return found or None
 
     def numbers(self, *, missing: bool = True) -> Any:
         """Return the values as float64; missing cells are NaN, where they are allowed.
@@ -114,7 +143,7 @@ class Sequences(Segmented):
 
 def read_sequences(
     data: Any,
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     *,
     by: str | None = None,
     columns: Sequence[str] | None = None,
@@ -209,11 +238,13 @@ def _rows(array: Any) -> Any:
 
 def _from_list(data: Sequence[Any], columns: Sequence[str] | None) -> Sequences:
     parts: list[Any] = []
+    dates: list[Any] = []
     names: tuple[str, ...] = ()
     for i, one in enumerate(data):
         if _is_frame(one):
             part = _from_frame(one, None, None, columns)
             rows, own = part.values, part.columns
+            dates += [] if part.dates is None else [part.dates]
         else:
             rows, own = _rows(_array(one)), ()
         if rows.ndim != 2:
@@ -226,12 +257,11 @@ def _from_list(data: Sequence[Any], columns: Sequence[str] | None) -> Sequences:
             )
         parts.append(rows)
         names = own
-    return _made(np.concatenate(parts), [len(p) for p in parts], range(len(parts)), names)
+    found = _made(np.concatenate(parts), [len(p) for p in parts], range(len(parts)), names)
+    return replace(found, dates=np.concatenate(dates)) if len(dates) == len(parts) else found
 
 
-def _from_frame(
-    data: Any, lengths: Iterable[int] | None, by: str | None, columns: Sequence[str] | None
-) -> Sequences:
+def _from_frame(data: Any, lengths: Lengths, by: str | None, columns: Sequence[str] | None) -> Sequences:
     frame = as_frame(data)
     for name in [*([] if by is None else [by]), *(columns or ())]:
         if name not in frame.columns:
@@ -254,14 +284,15 @@ def _from_frame(
         counts, called = np.asarray([len(values)] if lengths is None else list(lengths)), None
         whole = counts.dtype.kind in "iu" and counts.sum() == len(values) and (counts > 0).all()
         codes = np.repeat(np.arange(len(counts)), counts) if whole else np.zeros(len(values), dtype=np.int64)
-    found = _made(values[_in_order(frame, dates, codes)], counts, called, names)
-    return replace(found, single=by is None and lengths is None)
+    order, times = _in_order(frame, dates, codes)
+    found = _made(values[order], counts, called, names)
+    return replace(found, single=by is None and lengths is None, dates=times)
 
 
-def _in_order(frame: Any, dates: list[Any], codes: Ints) -> Ints:
-    """Return the rows of sequences one after the other, each sequence in the order of its dates if it has some."""
+def _in_order(frame: Any, dates: list[Any], codes: Ints) -> tuple[Ints, Any]:
+    """Return the rows of sequences one after the other, each in the order of its dates if it has some, and the dates."""
     if not dates:
-        return np.argsort(codes, kind="stable")
+        return np.argsort(codes, kind="stable"), None
     if len(dates) > 1:
         raise InvalidArgument(
             f"{dates[0]!r} and {dates[1]!r} both hold dates; steps have one, so leave the others out"
@@ -277,7 +308,7 @@ def _in_order(frame: Any, dates: list[Any], codes: Ints) -> Ints:
             f"row {row} has the date {times[row]!s} of another step of its sequence; say by= which column tells "
             "sequences apart, or give each step a date of its own"
         )
-    return order
+    return order, times[order]
 
 
 def read_inputs(inputs: Any, rows: Sequences, *, by: str | None = None) -> Any:

@@ -2,8 +2,9 @@
 
 A token is a mapping from names to numbers or truth values, to strings (`{"word": "the"}` is the attribute `word:the`), or to
 mappings and lists of such (`{"next": {"word": "dog"}}` is `next:word:dog`); or it is a list of strings, each an attribute of
-value 1. An attribute with its value is looked up once, so that reading costs one look into a table an attribute. Attributes
-that training never saw have no weight.
+value 1; or a word, which is its own attribute, so that lists of words mean the same to taggers and corpora. An attribute
+with its value is looked up once, so that reading costs one look into a table an attribute. Attributes that training never
+saw have no weight.
 """
 
 from array import array
@@ -122,7 +123,7 @@ def _one_by_one(given: list[Any], vocabulary: Vocabulary, grow: bool) -> Looked:
                 f"sequence {i} is a {type(sequence).__name__}, not a list with one mapping a token"
             )
         t = -1
-        for t, token in enumerate(sequence):
+        for t, token in enumerate((one,) if isinstance(one, str) else one for one in sequence):
             before = len(places)
             try:
                 try:

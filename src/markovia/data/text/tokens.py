@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.data.sequences.sequences import Segmented, offsets_of, read_sequences
+from markovia.data.sequences.sequences import Lengths, Segmented, offsets_of, read_sequences
 from markovia.data.text.token_attributes import look_up
 from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import InvalidArgument
@@ -186,7 +186,7 @@ class FewWeights:
 
 def read_tokens(
     data: Any,
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     *,
     by: str | None = None,
     vocabulary: Vocabulary | None = None,
@@ -263,7 +263,7 @@ def _by_name(sequence: Any) -> bool:
     )
 
 
-def _cut(held: Any, n: int, lengths: Iterable[int] | None) -> list[Any]:
+def _cut(held: Any, n: int, lengths: Lengths) -> list[Any]:
     ends = offsets_of([n] if lengths is None else lengths, n, empty=True).tolist()
     return [held[a:b] for a, b in pairwise(ends)]
 

@@ -4,7 +4,7 @@ The halves meet in the middle, where what came before and what follows are put t
 work is that of one end; answers do not depend on the number of threads.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,6 +26,11 @@ NOW = 2
 def room_of(k: int) -> Array:
     """Return what kernels of chains of k states work in; wide enough that no two threads write near each other."""
     return np.empty(4 * k + 16)
+
+
+def origins_of(steps: int, k: int) -> Any:
+    """Return room for the states that best ways into k states come from, a byte each where that holds them."""
+    return np.empty((steps, k), dtype=np.uint8 if k <= 256 else np.int64)
 
 
 def no_smoothing(k: int) -> Posteriors:
@@ -59,7 +64,7 @@ def smoothed(chain: SeenChain, into: Ints, size: int, *, own: bool, counted: boo
 
     def begin(half: int, _: None) -> bool:
         if half == 1:
-            return bool(messages_back(m, n, chain, messages))
+            return bool(messages_back(m, n, chain, room_of(k), messages))
         first = chain._replace(offsets=np.array([0, m]))
         forward(0, 1, first, filtered, ahead, room_of(k), no_smoothing(k), log_prob, stuck)
         return bool(stuck[0] == -1)
@@ -73,13 +78,13 @@ def smoothed(chain: SeenChain, into: Ints, size: int, *, own: bool, counted: boo
     starts, pairs = np.zeros(k), np.zeros((2, len(tables) if counted else 0, k, k))
 
     def finish(half: int, _: None) -> float:
+        room = room_of(k)
         if half == 0:
-            room = room_of(k)
             room[NOW * k : (NOW + 1) * k] = middle / middle.sum()
             finish_first(0, m, chain, filtered, ahead, room, Posteriors(into, starts, pairs[0], sums[0]))
             return float(log_prob[0])
-        now = filtered[-1].copy()
-        return float(finish_second(m, n, now, chain, messages, Posteriors(into, starts, pairs[1], sums[-1])))
+        room[:k] = filtered[-1]
+        return float(finish_second(m, n, chain, messages, room, Posteriors(into, starts, pairs[1], sums[-1])))
 
     total = sum(in_parallel(finish, range(2), lambda: None))
     if total == -np.inf:
@@ -97,23 +102,22 @@ def best_path(chain: SeenLogChain) -> tuple[Ints, float]:
     rooms = [room_of(k), room_of(k)]
     rooms[0][:k], rooms[1][:k] = chain.start, 0.0
     against = chain._replace(tables=np.ascontiguousarray(chain.tables.swapaxes(1, 2)))
-    # where a half begins, its moves to the middle, their direction, the chain in that direction, scores
+    # where a half begins, its moves to the middle, their direction, the chain in that direction, where moves come from
     halves = [
-        (0, m, 1, chain, np.empty((m, k))),
-        (n - 1, n - 1 - m, -1, against, np.empty((n - 1 - m, k))),
+        (0, m, 1, chain, origins_of(m, k)),
+        (n - 1, n - 1 - m, -1, against, origins_of(n - 1 - m, k)),
     ]
 
     def begin(half: int, _: None) -> float:
-        t, count, turn, own, scores = halves[half]
-        return float(ways(t, count, turn, own, rooms[half], scores))
+        return float(ways(*halves[half][:4], rooms[half], halves[half][4]))
 
     totals = in_parallel(begin, range(2), lambda: None)
     met = rooms[0][:k] + rooms[1][:k] + chain.logs[chain.codes[m]]
     paths[m] = state = int(np.argmax(met))
 
     def finish(half: int, _: None) -> None:
-        count, turn, own, scores = halves[half][1:]
-        follow(m, count, turn, state, own, scores, paths)
+        count, turn, _own, origins = halves[half][1:]
+        follow(m, count, turn, state, origins, paths)
 
     in_parallel(finish, range(2), lambda: None)
     return paths, float(sum(totals) + met[state])

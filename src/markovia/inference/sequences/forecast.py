@@ -1,10 +1,10 @@
-"""What comes after sequences: the law of each step ahead, as Gaussians, mixtures of them, or draws.
+"""What comes after sequences: the law of each step ahead, as Gaussians, mixtures of them, draws, or states.
 
 Whatever model made it, a `Forecast` has means, covariances, intervals and quantiles of the observations and of the states
-behind them, a table and a picture.
+behind them, dates where the data had some, a table and a picture.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -116,24 +116,54 @@ class DrawnSteps:
         return self._each(lambda x: np.quantile(x, q, axis=0))
 
 
+@dataclass(frozen=True)
+class StateSteps:
+    """One of finitely many states a step, as the numbers "is it this state", 1 or 0: their means are the probabilities.
+
+    Attributes
+    ----------
+    mean
+        The probability of each state, (steps, states).
+    names
+        What the states, or symbols, are called.
+    """
+
+    mean: Array
+    names: Sequence[Any]
+
+    @cached_property
+    def cov(self) -> Array:
+        """The covariance of each step, diag(p) - p p' (steps, states, states)."""
+        own = np.einsum("ti,ij->tij", self.mean, np.eye(self.mean.shape[1]))
+        return np.asarray(own - self.mean[:, :, None] * self.mean[:, None])
+
+    def quantile(self, q: float) -> Array:
+        """Return a quantile of each number: 0 for states that are improbable enough, 1 for others."""
+        return np.asarray(1.0 - self.mean < q, dtype=np.float64)
+
+
 @dataclass(frozen=True, repr=False)
 class Forecast(InNotebooks):
     """What comes after each sequence: lists with one array a sequence, which has one row a step ahead.
 
-    An entry is a mapping of arrays where observations, or states, have names.
+    An entry is a mapping of arrays where observations, or states, have names. Where arrays are expected, a forecast is its
+    means: `forecast[0]` are those after the first sequence, the probabilities of states where states are forecast.
 
     Attributes
     ----------
     observed, states
-        The laws of the observations and of the states, one a sequence.
+        The laws of the observations and of the states, one a sequence; one of the two is empty where the model forecasts
+        the other alone.
     level
         The probability with which intervals hold each number.
     single
         Whether one sequence was given as it is, and not a list.
     regimes
         The probability of each regime, where the model has some.
+    dates
+        The dates of the steps, one array a sequence, where the data had dates at equal distances.
     mean, cov, lower, upper
-        Of the observations: `lower` and `upper` are the ends of intervals.
+        Of the observations, or of the states where they alone are forecast: `lower` and `upper` are the ends of intervals.
     state_mean, state_cov, state_lower, state_upper
         Of the states.
     draws
@@ -141,10 +171,36 @@ class Forecast(InNotebooks):
     """
 
     observed: Sequence[StepLaws]
-    states: Sequence[StepLaws]
-    level: float
+    states: Sequence[StepLaws] = ()
+    level: float = 0.95
     single: bool = False
     regimes: PerSequence | None = None
+    dates: Sequence[Any] | None = None
+
+    @classmethod
+    def of_states(
+        cls, probabilities: Array, names: Sequence[Any], rows: Any, *, hidden: bool = False
+    ) -> "Forecast":
+        """Return a forecast of states, probabilities (sequences, steps, states), after sequences that were read."""
+        laws = [StateSteps(p, names) for p in probabilities]
+        dates = rows.dates_ahead(probabilities.shape[1])
+        return cls([] if hidden else laws, laws if hidden else [], single=rows.single, dates=dates)
+
+    @property
+    def _laws(self) -> Sequence[StepLaws]:
+        return self.observed or self.states
+
+    def __len__(self) -> int:
+        return len(self._laws)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.mean)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.mean[key]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return self.mean.__array__(dtype, copy)
 
     def _per_sequence(self, laws: Sequence[StepLaws], what: Callable[[Any], Any]) -> PerSequence:
         return PerSequence(map(what, laws), single=self.single)
@@ -152,12 +208,12 @@ class Forecast(InNotebooks):
     @cached_property
     def mean(self) -> PerSequence:
         """The means of the observations."""
-        return self._per_sequence(self.observed, lambda law: law.mean)
+        return self._per_sequence(self._laws, lambda law: law.mean)
 
     @cached_property
     def cov(self) -> PerSequence:
         """The covariances of the observations."""
-        return self._per_sequence(self.observed, lambda law: law.cov)
+        return self._per_sequence(self._laws, lambda law: law.cov)
 
     @cached_property
     def lower(self) -> PerSequence:
@@ -206,10 +262,12 @@ class Forecast(InNotebooks):
         True
         """
         check_level("q", q)
-        return self._per_sequence(self.observed, lambda law: law.quantile(q))
+        return self._per_sequence(self._laws, lambda law: law.quantile(q))
 
     def to_pandas(self) -> "pd.DataFrame":
-        """Return a row for each sequence, step ahead (from 1) and observed number: its mean and its interval.
+        """Return a row for each sequence, step ahead (from 1) and observed number, or state: its mean and its interval.
+
+        Rows are indexed by the dates of their steps, where the data had dates.
 
         Examples
         --------
@@ -219,13 +277,16 @@ class Forecast(InNotebooks):
         """
         import pandas as pd
 
-        rows = []
+        rows, dates = [], []
         for i, parts in enumerate(zip(self.mean, self.lower, self.upper, strict=True)):
             columns = [columns_by_number(part) for part in parts]
-            for name in columns[0]:
-                for t, values in enumerate(zip(*(part[name] for part in columns), strict=True)):
+            named = getattr(self._laws[i], "names", columns[0])
+            for name, number in zip(named, columns[0], strict=True):
+                for t, values in enumerate(zip(*(part[number] for part in columns), strict=True)):
                     rows.append((i, t + 1, name, *map(float, values)))
-        return pd.DataFrame(rows, columns=["sequence", "step", "number", "mean", "lower", "upper"])
+                    dates += [] if self.dates is None else [self.dates[i][t]]
+        index = pd.DatetimeIndex(dates, name="date") if dates else None
+        return pd.DataFrame(rows, index, ["sequence", "step", "number", "mean", "lower", "upper"])
 
     def plot(
         self,
@@ -243,4 +304,4 @@ class Forecast(InNotebooks):
         )
 
     def __repr__(self) -> str:
-        return f"Forecast(sequences={len(self.observed)}, level={self.level:g})"
+        return f"Forecast(sequences={len(self)}, level={self.level:g})"

@@ -14,7 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.sequences.both_ends import LONG, best_path, no_smoothing, room_of, smoothed
+from markovia.inference.sequences.both_ends import (
+    LONG,
+    best_path,
+    no_smoothing,
+    origins_of,
+    room_of,
+    smoothed,
+)
 from markovia.kernels.plain_code import either
 from markovia.kernels.sequences.chain_records import Posteriors, SeenChain, SeenLogChain
 from markovia.runtime.array_types import Array, Ints
@@ -70,12 +77,15 @@ class Observed:
         """The densities over the largest of each row, and the logarithms of those."""
         dens, tops = np.empty_like(self.logs), np.empty(len(self.logs))
         n = self.logs.size
-        work = either(f"{KERNELS}:below_tops", 4 * n)
 
         def block(part: tuple[int, int], _: None) -> None:
-            work(*part, self.logs, dens, tops)
-            rows = dens[slice(*part)]
-            np.exp(rows, out=rows)  # several at once, which compiled loops do not
+            logs, rows, top = self.logs[slice(*part)], dens[slice(*part)], tops[slice(*part)]
+            # by column, which is many rows at once; a row that is impossible in all states stays minus infinity
+            top[:] = logs[:, 0]
+            for column in logs.T[1:]:
+                np.maximum(top, column, out=top)
+            top[top == -np.inf] = 0.0
+            np.exp(np.subtract(logs, top[:, None], out=rows), out=rows)
 
         in_parallel(block, _cuts(len(self.logs), max(PARTS, n // BLOCK) if n > SMALL else 1), lambda: None)
         return dens, tops
@@ -349,7 +359,7 @@ class HiddenChain:
         k, longest, chain = len(self.start), int(np.diff(seen.offsets).max()), self._logs(seen)
 
         def make_rooms() -> tuple[Array, Any]:
-            return room_of(k), np.empty((longest, k))
+            return room_of(k), origins_of(longest, k)
 
         self._share(
             "best_paths", seen, lambda i, rooms: (chain, *rooms, paths, log_probs), make_room=make_rooms
@@ -396,8 +406,9 @@ class HiddenChain:
         )  # fmt: skip
 
     def _logs(self, seen: Observed) -> SeenLogChain:
-        tables = _turned(self._log_tables)
-        return SeenLogChain(seen.offsets, self._log_start, tables, self.moves, seen.logs, seen.codes)
+        return SeenLogChain(
+            seen.offsets, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes
+        )
 
     def _parts(self, seen: Observed) -> list[tuple[int, int]]:
         return parts_of(seen.offsets, len(self.start) ** 2)
@@ -431,5 +442,4 @@ def _turned(tables: Array) -> Array:
 
 
 def _cuts(n: int, parts: int) -> list[tuple[int, int]]:
-    bounds = np.linspace(0, n, parts + 1).astype(int).tolist()
-    return list(pairwise(bounds))
+    return [(n * i // parts, n * (i + 1) // parts) for i in range(parts)]

@@ -76,7 +76,7 @@ def read_chain_crf(root: JsonNode) -> ChainCRF:
     columns = triples[order, 0].astype(np.int64)
     starts = np.searchsorted(columns, np.arange(width + 1))
     few = FewWeights(k, starts, triples[order, 1].astype(np.int64), triples[order, 2].copy())
-    made._take(
+    made._set_weights(
         ChainWeights(
             few.dense if width * k <= MOST_DENSE else few,
             np.array([_numbers(row, k) for row in _rows(root.get("transitions"), k)]),
@@ -100,7 +100,7 @@ def read_memm(root: JsonNode) -> MEMM:
     place = rows[:, :-1].astype(np.int64).T
     found[tuple(place) if made.per_label else (0, *place)] = rows[:, -1]
     moves = np.array([_numbers(row, k) for row in _rows(root.get("transitions"), k)])
-    made._take(found, np.vstack([_numbers(root.get("start"), k), moves]))
+    made._set_weights((found, np.vstack([_numbers(root.get("start"), k), moves])))
     return made
 
 
@@ -119,7 +119,7 @@ def read_segment_crf(root: JsonNode) -> SegmentCRF:
     if longest == 0:
         sizes[0].fail("expected one number a length")
     spans = np.array([_numbers(row, longest, "length") for row in sizes])
-    made._take(SegmentWeights(columns, moves, _numbers(root.get("start"), k), spans))
+    made._set_weights(SegmentWeights(columns, moves, _numbers(root.get("start"), k), spans))
     return made
 
 

@@ -8,30 +8,11 @@ from markovia.kernels.kernel import kernel
 
 
 @kernel
-def expected_loss(draws, labels, g, sizes, meetings):
-    """Return the loss of a partition; fill `sizes (groups)` and `meetings (draws, groups of draws, groups)`."""
-    sizes[:] = 0
-    meetings[:] = 0
-    many, n = draws.shape
-    for i in range(n):
-        sizes[labels[i]] += 1
-    for s in range(many):
-        for i in range(n):
-            meetings[s, draws[s, i], labels[i]] += 1
-    found = 0.0
-    for s in range(many):
-        for b in range(meetings.shape[1]):
-            for a in range(meetings.shape[2]):
-                found -= g[meetings[s, b, a]]
-    found *= 2.0 / many
-    for a in range(len(sizes)):
-        found += g[sizes[a]]
-    return found
-
-
-@kernel
 def improve(draws, labels, g, sizes, meetings, gains, order):
-    """Move each row, in order, to the group where the loss is least; return how many moved."""
+    """Move each row, in order, to the group where the loss is least; return how many moved.
+
+    `sizes (groups)` and `meetings (draws, groups of draws, groups)` are counted for `labels` before, and kept true.
+    """
     many = draws.shape[0]
     width = len(sizes)
     moved = 0

@@ -36,7 +36,7 @@ class SeenChain(NamedTuple):
 
 
 class SeenLogChain(NamedTuple):
-    """The same for paths: start and tables are logarithms, and tables have where a move ends in rows."""
+    """The same for paths: start and tables are logarithms."""
 
     offsets: Ints
     start: Array

@@ -4,8 +4,8 @@ Arrays are those of `chain_records`. Sums are probabilities rescaled at each ste
 filtered and predicted probabilities alone, `p(z_t | all) = f_t * (A @ (p(z_t+1 | all) / ahead_t+1))`, in which nothing
 grows. A share of the mass below 1e-290 is dropped; what was dropped is bounded from then on, state by state, until it is
 nothing beside what was kept in the same state, and a sequence in which it may matter is left to `log_chain`. Sequences are
-independent: call the kernels from several threads for different ranges of them. Products with tables take four rows at a
-time, which keeps sums of short rows in registers. Cost: steps times k squared.
+independent: call the kernels from several threads for different ranges of them. What happens to all states at one step is
+in `state_lanes`. Cost: steps times k squared.
 """
 
 from math import exp, log
@@ -15,6 +15,7 @@ import numpy as np
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.pointers import beyond, pointer, pointers
 from markovia.kernels.random_numbers import uniform
+from markovia.kernels.sequences.state_lanes import best_step, smooth_step, sum_step
 
 REORDERED = {"reassoc", "contract"}
 TINY = 1e-290
@@ -27,54 +28,6 @@ NOW, LATER = 2, 3
 """Rows of the room that a thread works in, where smoothing begins and goes on."""
 SMALL, FAR = 1e-200, 1e-60
 """Numbers below the first need care; sums are rescaled below the second where only their product is asked for."""
-
-
-@kernel(bare=True)
-def below_tops(first, last, logs, below, tops):
-    """Write some rows less their largest entries; a row that is impossible in all states is minus infinity."""
-    k = logs.shape[1]
-    logs = pointer(logs)
-    below = pointer(below)
-    tops = pointer(tops)
-    for r in range(first, last):
-        row = beyond(logs, r * k)
-        out = beyond(below, r * k)
-        top = row[0]
-        for j in range(1, k):
-            if row[j] > top:
-                top = row[j]
-        if top == -np.inf:
-            top = 0.0
-        tops[r] = top
-        for j in range(k):
-            out[j] = row[j] - top
-
-
-@inner(bare=True, fastmath=REORDERED)
-def _times(k, table, x, out):
-    """Write the product of a table (k, k) with a vector."""
-    row = 0
-    while row + 4 <= k:
-        r0 = beyond(table, row * k)
-        r1 = beyond(r0, k)
-        r2 = beyond(r1, k)
-        r3 = beyond(r2, k)
-        s0, s1, s2, s3 = 0.0, 0.0, 0.0, 0.0
-        for i in range(k):
-            v = x[i]
-            s0 += v * r0[i]
-            s1 += v * r1[i]
-            s2 += v * r2[i]
-            s3 += v * r3[i]
-        out[row], out[row + 1], out[row + 2], out[row + 3] = s0, s1, s2, s3
-        row += 4
-    while row < k:
-        r0 = beyond(table, row * k)
-        s0 = 0.0
-        for i in range(k):
-            s0 += x[i] * r0[i]
-        out[row] = s0
-        row += 1
 
 
 @inner(bare=True, fastmath=REORDERED)
@@ -95,24 +48,23 @@ def _forward(s, a, b, k, base, shared, chain, filtered, ahead, room, log_probs, 
         row = base + t - a
         now = beyond(filtered, row * k)
         coming = beyond(ahead, row * k)
-        if t == a:
-            for j in range(k):
-                coming[j] = chain.start[j]
-        else:
-            table = beyond(chain.turned, k * k * (chain.moves[0] if shared else chain.moves[t]))
-            _times(k, table, beyond(filtered, (row - 1) * k), coming)
-            if losing:  # what was dropped moves along
-                _times(k, table, lost, spread)
         r = chain.codes[t]
         dense = beyond(chain.dens, r * k)
         log_row = beyond(chain.logs, r * k)
-        size = 0.0
-        few = 0
-        for j in range(k):
-            v = coming[j] * dense[j]
-            now[j] = v
-            size += v
-            few += 1 if v < SMALL else 0
+        if t == a:
+            size = 0.0
+            least = np.inf
+            for j in range(k):
+                v = chain.start[j] * dense[j]
+                coming[j] = chain.start[j]
+                now[j] = v
+                size += v
+                least = v if v < least else least
+        else:
+            table = beyond(chain.tables, k * k * (chain.moves[0] if shared else chain.moves[t]))
+            size, least = sum_step(k, table, beyond(filtered, (row - 1) * k), dense, coming, now)
+            if losing:  # what was dropped moves along
+                sum_step(k, table, lost, lost, spread, beyond(room, NOW * k))
         top = chain.tops[r]
         if size < SMALL:
             # what was seen points to states that the chain hardly can be in: compare the others
@@ -140,7 +92,7 @@ def _forward(s, a, b, k, base, shared, chain, filtered, ahead, room, log_probs, 
             part += log(scale)
             scale = 1.0
         inverse = 1.0 / size
-        if few == 0 and inverse > 1e-80:
+        if least >= SMALL and inverse > 1e-80:
             for j in range(k):
                 now[j] *= inverse
         else:  # drop what is too small, and note that something was
@@ -183,30 +135,32 @@ def log_likelihoods(first, last, chain, room, log_probs):
     for s in range(first, last):
         a = chain.offsets[s]
         b = chain.offsets[s + 1]
-        coming = beyond(room, k)
-        for j in range(k):
-            coming[j] = chain.start[j]
+        now = room
+        before = beyond(room, k)
+        coming = beyond(room, 2 * k)
         total = 0.0
         part = 0.0
         size = 1.0
+        least = 1.0
         fine = True
         for t in range(a, b):
             r = chain.codes[t]
-            if t > a:
-                table = beyond(chain.turned, k * k * (chain.moves[0] if shared else chain.moves[t]))
-                _times(k, table, room, coming)
             dense = beyond(chain.dens, r * k)
-            size = 0.0
-            few = 0
-            for j in range(k):
-                v = coming[j] * dense[j]
-                room[j] = v
-                size += v
-                few += 1 if v < SMALL else 0
-            if few > 0:  # fine only where it is a zero of the model
+            if t == a:
+                size = 0.0
+                for j in range(k):
+                    coming[j] = chain.start[j]
+                    now[j] = coming[j] * dense[j]
+                    size += now[j]
+                least = 0.0  # asked about below
+            else:
+                before, now = now, before
+                table = beyond(chain.tables, k * k * (chain.moves[0] if shared else chain.moves[t]))
+                size, least = sum_step(k, table, before, dense, coming, now)
+            if least < SMALL:  # fine only where it is a zero of the model
                 log_row = beyond(chain.logs, r * k)
                 for j in range(k):
-                    if room[j] < SMALL and (room[j] > 0.0 or (coming[j] > 0.0 and log_row[j] > -np.inf)):
+                    if now[j] < SMALL and (now[j] > 0.0 or (coming[j] > 0.0 and log_row[j] > -np.inf)):
                         fine = False
             if not (fine and 0.0 < size < 1.0 / FAR):
                 fine = False
@@ -215,7 +169,7 @@ def log_likelihoods(first, last, chain, room, log_probs):
             if size < FAR:
                 part += log(size)
                 for j in range(k):
-                    room[j] /= size
+                    now[j] /= size
                 size = 1.0
             if (t - a) % 1024 == 0:
                 total += part
@@ -234,9 +188,7 @@ def smooth_back(a, b, k, shared, counted, chain, filtered, ahead, room, posterio
         m = chain.moves[0] if shared else chain.moves[t + 1]
         before = beyond(filtered, (t - a) * k)
         coming = beyond(ahead, (t - a + 1) * k)
-        for j in range(k):
-            later[j] = now[j] / coming[j] if coming[j] > TINY else 0.0
-        _times(k, beyond(chain.tables, m * k * k), later, now)
+        smooth_step(k, beyond(chain.turned, m * k * k), now, coming, before, later, now)
         if counted:
             for i in range(k):
                 f = before[i]
@@ -245,9 +197,7 @@ def smooth_back(a, b, k, shared, counted, chain, filtered, ahead, room, posterio
                     both[j] += f * later[j]
         out = beyond(posteriors.sums, posteriors.into[t] * k)
         for i in range(k):
-            v = before[i] * now[i]
-            now[i] = v
-            out[i] += v
+            out[i] += now[i]
     for j in range(k):
         posteriors.starts[j] += now[j]
 
@@ -287,93 +237,55 @@ def forward_backward(first, last, chain, filtered, ahead, room, posteriors, log_
 
 
 @inner(bare=True)
-def _ways(t, moves_left, turn, k, shared, chain, room, scores):
+def _ways(t, moves_left, turn, k, shared, chain, room, origins):
     """Move best scores from step t along the chain (turn 1) or against it (turn -1); return what was taken off them.
 
-    Scores of coming states lie in the first k places of the room; `scores[n]` gets those that the n-th move began with.
-    They stay small, so that paths of a million steps are told apart; Kahan's sum keeps what is taken off.
+    Scores of coming states, before what is seen there, lie in the first k places of the room; `origins[n]` gets the state
+    from which the best way of the n-th move leads into each. Scores stay small, so that paths of a million steps are told
+    apart; Kahan's sum keeps what is taken off.
     """
     total = 0.0
     lost = 0.0
+    scores = room
+    ahead = beyond(room, k)
     for n in range(moves_left):
+        m = chain.moves[0] if shared else chain.moves[t + 1 if turn > 0 else t]
         seen = beyond(chain.logs, chain.codes[t] * k)
-        score = beyond(scores, n * k)
-        top = -np.inf
-        for j in range(k):
-            v = room[j] + seen[j]
-            score[j] = v
-            top = v if v > top else top
+        top = best_step(k, beyond(chain.tables, m * k * k), scores, seen, ahead, beyond(origins, n * k))
         if -np.inf < top and not -16.0 < top < 16.0:
             for j in range(k):
-                score[j] -= top
+                ahead[j] -= top
             more = top - lost
             new = total + more
             lost = (new - total) - more
             total = new
-        # the best of all origins, for four states at a time; which it was is asked only along the path
-        row = 0
-        table = beyond(
-            chain.tables, k * k * (chain.moves[0] if shared else chain.moves[t + 1 if turn > 0 else t])
-        )
-        while row + 4 <= k:
-            r0 = beyond(table, row * k)
-            r1 = beyond(r0, k)
-            r2 = beyond(r1, k)
-            r3 = beyond(r2, k)
-            b0, b1, b2, b3 = -np.inf, -np.inf, -np.inf, -np.inf
-            for i in range(k):
-                v = score[i]
-                w = v + r0[i]
-                b0 = w if w > b0 else b0
-                w = v + r1[i]
-                b1 = w if w > b1 else b1
-                w = v + r2[i]
-                b2 = w if w > b2 else b2
-                w = v + r3[i]
-                b3 = w if w > b3 else b3
-            room[row], room[row + 1], room[row + 2], room[row + 3] = b0, b1, b2, b3
-            row += 4
-        while row < k:
-            r0 = beyond(table, row * k)
-            b0 = -np.inf
-            for i in range(k):
-                w = score[i] + r0[i]
-                b0 = w if w > b0 else b0
-            room[row] = b0
-            row += 1
+        scores, ahead = ahead, scores
         t += turn
+    for j in range(k):
+        room[j] = scores[j]
     return total
 
 
 @inner(bare=True)
-def _follow(t, moves_left, turn, state, k, shared, chain, scores, paths):
+def _follow(t, moves_left, turn, state, k, origins, paths):
     """Write the states that best ways came through, from step t, where it is `state`, back to where they began."""
     for n in range(moves_left - 1, -1, -1):
-        m = chain.moves[0] if shared else chain.moves[t if turn > 0 else t + 1]
-        row = beyond(chain.tables, (m * k + state) * k)
-        score = beyond(scores, n * k)
-        best = score[0] + row[0]
-        state = 0
-        for i in range(1, k):
-            w = score[i] + row[i]
-            if w > best:
-                best = w
-                state = i
+        state = np.int64(origins[n * k + state])
         t -= turn
         paths[t] = state
 
 
 @kernel(bare=True)
-def best_paths(first, last, chain, room, scores, paths, log_probs):
+def best_paths(first, last, chain, room, origins, paths, log_probs):
     """Write a most probable path of each sequence and log p(path, observed) (Viterbi).
 
-    `scores` (steps, k) is room for the longest sequence.
+    `origins` (steps, k) is room for the longest sequence, of whole numbers that hold k.
     """
     k = len(chain.start)
     shared = len(chain.moves) == 1
     chain = pointers(chain)
     room = pointer(room)
-    scores = pointer(scores)
+    origins = pointer(origins)
     paths = pointer(paths)
     log_probs = pointer(log_probs)
     for s in range(first, last):
@@ -381,7 +293,7 @@ def best_paths(first, last, chain, room, scores, paths, log_probs):
         b = chain.offsets[s + 1]
         for j in range(k):
             room[j] = chain.start[j]
-        lost = _ways(a, b - 1 - a, 1, k, shared, chain, room, scores)
+        lost = _ways(a, b - 1 - a, 1, k, shared, chain, room, origins)
         seen = beyond(chain.logs, chain.codes[b - 1] * k)
         best = 0
         for j in range(k):
@@ -390,29 +302,27 @@ def best_paths(first, last, chain, room, scores, paths, log_probs):
                 best = j
         log_probs[s] = lost + room[best]
         paths[b - 1] = best
-        _follow(b - 1, b - 1 - a, 1, best, k, shared, chain, scores, paths)
+        _follow(b - 1, b - 1 - a, 1, best, k, origins, paths)
 
 
 @kernel(bare=True)
-def best_ways(t, moves_left, turn, chain, room, scores):
+def best_ways(t, moves_left, turn, chain, room, origins):
     """Move best scores along the chain or against it, for a path that is found from both ends; see `_ways`."""
     k = len(chain.start)
     shared = len(chain.moves) == 1
     chain = pointers(chain)
     room = pointer(room)
-    scores = pointer(scores)
-    return _ways(t, moves_left, turn, k, shared, chain, room, scores)
+    origins = pointer(origins)
+    return _ways(t, moves_left, turn, k, shared, chain, room, origins)
 
 
 @kernel(bare=True)
-def follow_ways(t, moves_left, turn, state, chain, scores, paths):
+def follow_ways(t, moves_left, turn, state, origins, paths):
     """Write the states that best ways came through; see `_follow`."""
-    k = len(chain.start)
-    shared = len(chain.moves) == 1
-    chain = pointers(chain)
-    scores = pointer(scores)
+    k = origins.shape[1]
+    origins = pointer(origins)
     paths = pointer(paths)
-    _follow(t, moves_left, turn, state, k, shared, chain, scores, paths)
+    _follow(t, moves_left, turn, state, k, origins, paths)
 
 
 @kernel
@@ -448,8 +358,8 @@ def ranked_paths(first, last, chain, paths, log_probs):
                     best = -1
                     most = -np.inf
                     for i in range(k):
-                        if at[i] < n and score[i, at[i]] + tables[m, j, i] > most:
-                            most = score[i, at[i]] + tables[m, j, i]
+                        if at[i] < n and score[i, at[i]] + tables[m, i, j] > most:
+                            most = score[i, at[i]] + tables[m, i, j]
                             best = i
                     ahead[j, q] = most + logs[r, j]
                     back[t - a, j, q] = -1

@@ -11,46 +11,46 @@ from math import log
 import numpy as np
 
 from markovia.kernels.kernel import kernel
-from markovia.kernels.pointers import pointer, pointers
+from markovia.kernels.pointers import beyond, pointer, pointers
 from markovia.kernels.sequences.hidden_chain import smooth_back
+from markovia.kernels.sequences.state_lanes import sum_step
 
 REORDERED = {"reassoc", "contract"}
-TINY = 1e-250
+TINY, NEAR = 1e-250, 1e-150
 
 
-@kernel(fastmath=REORDERED)
-def messages_back(m, b, chain, messages):
+@kernel(bare=True, fastmath=REORDERED)
+def messages_back(m, b, chain, room, messages):
     """Write the message from the steps after t to step t = m-1 ... b-1 into row `t - m + 1`; return whether all is well."""
-    tables, moves, logs, dens, codes = chain.tables, chain.moves, chain.logs, chain.dens, chain.codes
-    k = dens.shape[1]
-    shared = len(moves) == 1
-    weight = np.empty(k)
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    chain = pointers(chain)
+    messages = pointer(messages)
+    later = pointer(room)
+    weight = beyond(later, k)
+    fine = True
     for j in range(k):
-        messages[b - m, j] = 1.0
+        r = chain.codes[b - 1]
+        messages[(b - m) * k + j] = 1.0
+        weight[j] = chain.dens[r * k + j]
+        fine = fine and (weight[j] > TINY or chain.logs[r * k + j] == -np.inf)
     for t in range(b - 1, m - 1, -1):
-        r = codes[t]
-        row = t - m + 1
-        fine = True
-        for j in range(k):
-            weight[j] = dens[r, j] * messages[row, j]
-            # below what can be trusted, though possible
-            fine = fine and (weight[j] > TINY or logs[r, j] == -np.inf or messages[row, j] == 0.0)
         if not fine:
-            return False
-        which = moves[0] if shared else moves[t]
-        size = 0.0
-        for i in range(k):
-            value = 0.0
+            break
+        later, weight = weight, later
+        r = chain.codes[t - 1]
+        message = beyond(messages, (t - m) * k)
+        table = beyond(chain.turned, k * k * (chain.moves[0] if shared else chain.moves[t]))
+        size, least = sum_step(k, table, later, beyond(chain.dens, r * k), message, weight)
+        if least < NEAR or size < NEAR:  # below what can be trusted, though possible
+            fine = size > NEAR
             for j in range(k):
-                value += tables[which, i, j] * weight[j]
-            messages[row - 1, i] = value
-            size += value
-        if size == 0.0:
-            return False
+                fine = fine and (weight[j] > TINY or chain.logs[r * k + j] == -np.inf or message[j] == 0.0)
         inverse = 1.0 / size
-        for i in range(k):
-            messages[row - 1, i] *= inverse
-    return True
+        for j in range(k):
+            message[j] *= inverse
+            weight[j] *= inverse
+    return fine
 
 
 @kernel(bare=True, fastmath=REORDERED)
@@ -67,48 +67,46 @@ def finish_first(a, m, chain, filtered, ahead, room, posteriors):
     smooth_back(a, m, k, shared, counted, chain, filtered, ahead, room, posteriors)
 
 
-@kernel(fastmath=REORDERED)
-def finish_second(m, b, now, chain, messages, posteriors):
-    """Smooth steps m ... b-1 forwards from `now`, p(z_m-1 | what came before); return log p of their observations."""
-    tables, moves, logs, dens, codes = chain.tables, chain.moves, chain.logs, chain.dens, chain.codes
-    into, pairs, sums = posteriors.into, posteriors.pairs, posteriors.sums
-    k = len(now)
-    counted = len(pairs) > 0
-    shared = len(moves) == 1
-    ahead = np.empty(k)
-    later = np.empty(k)
+@kernel(bare=True, fastmath=REORDERED)
+def finish_second(m, b, chain, messages, room, posteriors):
+    """Smooth steps m ... b-1 forwards from p(z_m-1 | what came before), in the room; return log p of their observations."""
+    k = len(chain.start)
+    shared = len(chain.moves) == 1
+    counted = len(posteriors.pairs) > 0
+    chain = pointers(chain)
+    posteriors = pointers(posteriors)
+    messages = pointer(messages)
+    now = pointer(room)
+    before = beyond(now, k)
+    ahead = beyond(now, 2 * k)
+    later = beyond(now, 3 * k)
     total = 0.0
     part = 0.0
     scale = 1.0
     for t in range(m, b):
-        r = codes[t]
-        which = moves[0] if shared else moves[t]
-        for j in range(k):
-            ahead[j] = now[0] * tables[which, 0, j]
-        for i in range(1, k):
-            f = now[i]
-            for j in range(k):
-                ahead[j] += f * tables[which, i, j]
-        size = 0.0
+        r = chain.codes[t]
+        which = chain.moves[0] if shared else chain.moves[t]
+        dense = beyond(chain.dens, r * k)
+        before, now = now, before
+        size, least = sum_step(k, beyond(chain.tables, which * k * k), before, dense, ahead, now)
+        message = beyond(messages, (t - m + 1) * k)
         both = 0.0
         for j in range(k):
-            later[j] = dens[r, j] * messages[t - m + 1, j]
+            later[j] = dense[j] * message[j]
             both += ahead[j] * later[j]
         if both < TINY:
             return -np.inf
         inverse = 1.0 / both
-        o = into[t]
+        out = beyond(posteriors.sums, posteriors.into[t] * k)
         for j in range(k):
             later[j] *= inverse
-            sums[o, j] += ahead[j] * later[j]
+            out[j] += ahead[j] * later[j]
         if counted:
             for i in range(k):
-                f = now[i]
+                f = before[i]
+                pair = beyond(posteriors.pairs, (which * k + i) * k)
                 for j in range(k):
-                    pairs[which, i, j] += f * later[j]
-        for j in range(k):
-            now[j] = ahead[j] * dens[r, j]
-            size += now[j]
+                    pair[j] += f * later[j]
         part += chain.tops[r]
         if t % 1024 == 0:
             total += part
@@ -118,10 +116,10 @@ def finish_second(m, b, now, chain, messages, posteriors):
             part += log(scale)
             scale = 1.0
         inverse = 1.0 / size
-        fine = True
         for j in range(k):
             now[j] *= inverse
-            fine = fine and (now[j] > TINY or ahead[j] == 0.0 or logs[r, j] == -np.inf)
-        if not fine:
-            return -np.inf
+        if least * inverse <= TINY:
+            for j in range(k):
+                if not (now[j] > TINY or ahead[j] == 0.0 or chain.logs[r * k + j] == -np.inf):
+                    return -np.inf
     return total + (part + log(scale))

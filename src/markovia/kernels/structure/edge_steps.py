@@ -1,23 +1,23 @@
 """The steps of a search over directed acyclic graphs: random walks through equivalent graphs, paths, and the best move.
 
 Parents are rows of numbers: node v has the parents `up[v, :n_up[v]]`, in increasing order. Ancestors are bits of 64-bit
-words, one row of words a node. Cost: a walk looks at each edge it tries once; the best move is one pass over nodes and
-edges.
+words, one row of words a node, and found only for nodes that are asked about. Cost: a walk looks at each edge it tries once;
+the best move is one pass over nodes and edges.
 """
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 
 ONE = np.uint64(1)
 
 
 @kernel(_nrt=False)
-def walk(up, n_up, edges, tries, may, required):
+def walk(up, n_up, edges, tries, may, required, touched):
     """Reverse the edges `tries` names in turn where they are covered; return how many were reversed.
 
-    `edges` are the numbers i n + j of the edges i -> j, and change with them. An edge i -> j is reversed where `may[i, j]`
-    (j -> i may be there) and not `required[i, j]`.
+    `edges` are the numbers i n + j of the edges i -> j, and change with them; the ends of those that do are marked in
+    `touched`. An edge i -> j is reversed where `may[i, j]` (j -> i may be there) and not `required[i, j]`.
     """
     n = len(n_up)
     done = 0
@@ -48,69 +48,84 @@ def walk(up, n_up, edges, tries, may, required):
         n_up[head] = size
         n_up[tail] = size + 1
         edges[k] = head * n + tail
+        touched[tail] = touched[head] = True
         done += 1
     return done
 
 
-@kernel(_nrt=False)
-def find_above(up, n_up, above, stack, next_up):
-    """Fill in the ancestors of each node, itself included; `stack` and `next_up` (nodes) are room."""
-    n, words = above.shape
-    for v in range(n):
-        next_up[v] = -1
-    for start in range(n):
-        if next_up[start] >= 0:
-            continue
-        stack[0] = start
+@inner(_nrt=False)
+def _is_above(node, below, up, n_up, above, traced, stack):
+    """Say whether a node is `below` or an ancestor of it; ancestors are found where they are not known yet.
+
+    `traced[v]` says how many of v's parents the row `above[v]` has in it, -1 for a row that is out of date. What is asked
+    for is few of the nodes, so a step never has to know all rows.
+    """
+    if traced[below] < n_up[below]:
+        stack[0] = below
         depth = 1
         while depth:
-            node = stack[depth - 1]
-            if next_up[node] < 0:
-                next_up[node] = 0
-                for w in range(words):
-                    above[node, w] = np.uint64(0)
-                above[node, node >> 6] = ONE << np.uint64(node & 63)
-            k = next_up[node]
-            if k == n_up[node]:
+            v = stack[depth - 1]
+            if traced[v] < 0:
+                traced[v] = 0
+                for w in range(above.shape[1]):
+                    above[v, w] = np.uint64(0)
+                above[v, v >> 6] = ONE << np.uint64(v & 63)
+            k = traced[v]
+            if k == n_up[v]:
                 depth -= 1
                 continue
-            parent = up[node, k]
-            if next_up[parent] < 0:
+            parent = up[v, k]
+            if traced[parent] < n_up[parent]:
                 stack[depth] = parent
                 depth += 1
                 continue
-            for w in range(words):
-                above[node, w] |= above[parent, w]
-            next_up[node] = k + 1
+            for w in range(above.shape[1]):
+                above[v, w] |= above[parent, w]
+            traced[v] = k + 1
+    return (above[below, node >> 6] >> np.uint64(node & 63)) & ONE != 0
+
+
+@kernel(_nrt=False)
+def find_above(up, n_up, above, traced, stack):
+    """Fill in the ancestors of each node, itself included; `stack` (nodes) is room."""
+    for v in range(len(n_up)):
+        _is_above(v, v, up, n_up, above, traced, stack)
     return 0
 
 
 @kernel(_nrt=False)
-def best_move(up, n_up, removes, above, start, end, tails, gains, rounding):
+def best_move(up, n_up, above, traced, stack, tops, family, ends, removes, tails, gains, rounding):
     """Return gain, kind (0 add, 1 remove, 2 reverse, -1 none), tail and head of the best legal move.
 
-    The further parents of j that gain are `tails[start[j]:end[j]]`, with what they gain in `gains`, best first; `removes[j]`
-    is what removing each of its parents gains. Of moves that are equal but for rounding the first counts, additions before
-    removals before reversals, each by tail and then head.
+    Node j with its parents is the family f = `family[j]`: its further parents that gain are `tails[ends[0, f]:ends[1, f]]`,
+    with what they gain in `gains`, best first; `removes[f]` is what removing each of its parents gains. `tops[:, j]` are
+    the largest of the two, so that nodes that cannot win are passed by without a look at their lists. Of moves that are
+    equal but for rounding the first counts, additions before removals before reversals, each by tail and then head.
     """
     n = len(n_up)
     gain, what, tail, head = -np.inf, -1, -1, -1
     for kind in range(3):
         top = -np.inf
+        # what a move has to gain to count beside those of the kinds before
+        floor = gain + rounding if what >= 0 else -np.inf
         # a first pass for the largest gain, a second for the first move that has it but for rounding
         for turn in range(2):
             least = top - rounding
             if turn == 1:
-                if top == -np.inf or (what >= 0 and not top > gain + rounding):
+                if not top > floor:
                     break
                 what, tail, head = kind, n, n
             for j in range(n):
+                bar = max(top, floor) if turn == 0 else least
+                if kind < 2 and tops[kind, j] < bar:
+                    continue
+                own = family[j]
                 if kind == 0:
-                    for k in range(start[j], end[j]):
+                    for k in range(ends[0, own], ends[1, own]):
                         if gains[k] < least or (turn == 0 and gains[k] <= top):
                             break
                         i = np.int64(tails[k])
-                        if not (above[i, j >> 6] >> np.uint64(j & 63)) & ONE:
+                        if not _is_above(j, i, up, n_up, above, traced, stack):
                             if turn == 0:
                                 top = gains[k]
                                 break
@@ -118,23 +133,33 @@ def best_move(up, n_up, removes, above, start, end, tails, gains, rounding):
                                 gain, tail, head = gains[k], i, j
                     continue
                 for p in range(n_up[j]):
-                    value = removes[j, p]
                     i = np.int64(up[j, p])
+                    if kind == 2 and tops[1, j] + tops[0, i] < bar:
+                        continue
+                    value = removes[own, p]
+                    if kind == 2:
+                        # most reversals are too poor even with the best that the tail can gain: these end here
+                        if value + tops[0, i] < bar:
+                            continue
+                        more = -np.inf
+                        for k in range(ends[0, family[i]], ends[1, family[i]]):
+                            if tails[k] == j:
+                                more = gains[k]
+                                break
+                        value += more
+                    if not (value > max(top, floor) if turn == 0 else value >= least):
+                        continue
                     if kind == 2:
                         # legal where the edge is the only directed path from its tail to its head
+                        lone = True
                         for q in range(n_up[j]):
-                            if q != p and (above[up[j, q], i >> 6] >> np.uint64(i & 63)) & ONE:
-                                value = -np.inf
-                        more = -np.inf
-                        if value > -np.inf:
-                            for k in range(start[i], end[i]):
-                                if tails[k] == j:
-                                    more = gains[k]
-                                    break
-                        value += more
+                            if q != p and _is_above(i, np.int64(up[j, q]), up, n_up, above, traced, stack):
+                                lone = False
+                        if not lone:
+                            continue
                     if turn == 0:
-                        top = max(top, value)
-                    elif value >= least and (i < tail or (i == tail and j < head)):
+                        top = value
+                    elif i < tail or (i == tail and j < head):
                         gain, tail, head = value, i, j
     return gain, what, tail, head
 
@@ -143,7 +168,9 @@ def load():
     """Compile the code, or load it from disk."""
     up, n_up = np.zeros((2, 4), dtype=np.int32), np.array([0, 1], dtype=np.int32)
     above, room = np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.int64)
-    flags = np.zeros((2, 2), dtype=np.bool_)
-    walk(up, n_up, np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, flags)
-    find_above(up, n_up, above, room, room.copy())
-    return best_move(up, n_up, np.zeros((2, 4)), above, room, room, np.zeros(1, np.int32), np.zeros(1), 0.0)
+    flags, ends = np.zeros((2, 2), dtype=np.bool_), np.zeros((2, 2), dtype=np.int64)
+    walk(up, n_up, np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, flags, flags[0])
+    find_above(up, n_up, above, room - 1, room)
+    none = np.zeros(1)
+    tails, values = none.astype(np.int32), ends * 0.0
+    return best_move(up, n_up, above, room - 1, room, values, room, ends, values, tails, none, 0.0)

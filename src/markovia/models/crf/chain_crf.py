@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from markovia.data.text.tokens import FewWeights, Tokens, read_tags, read_tokens
+from markovia.data.text.tokens import FewWeights, Tokens
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.chain_objective import ChainObjective, ChainWeights, chain_of
@@ -26,11 +26,10 @@ from markovia.learning.conditional_fields.reading import chain_edges
 from markovia.learning.conditional_fields.stochastic_training import descend
 from markovia.models.crf.base import Scored, sorted_labels
 from markovia.models.crf.crf import CRF, log_weights
-from markovia.models.crf.tagger import Tagger, need_two
-from markovia.optimise.minimise import Minimum, minimise
+from markovia.models.crf.tagger import Coded, Tagger
+from markovia.optimise.minimise import Minimum
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, PenaltyOrNone, Positive, check_options
-from markovia.runtime.clock import Clock
+from markovia.runtime.checks import Count, PenaltyOrNone, Positive
 from markovia.runtime.seeds import generator
 
 Solver = Literal["lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive"]
@@ -41,7 +40,7 @@ class ChainCRF(Tagger):
     """A linear-chain conditional random field for sequences: a tagger.
 
     A sequence is a list of tokens. A token has features by name, as CRFsuite takes them: a mapping from names to numbers,
-    truth values, strings, or mappings and lists of such, or a list of strings. Or a sequence is an array, or a scipy
+    truth values, strings, or mappings and lists of such, a list of strings, or a word. Or a sequence is an array, or a scipy
     sparse matrix, with one row a token. All methods also take one flat list, array or matrix with `lengths=`.
 
     Parameters
@@ -122,45 +121,18 @@ class ChainCRF(Tagger):
 
     # -- training ----------------------------------------------------------------------------------------------
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Self:
-        """Learn the weights from sequences and their labels.
-
-        Parameters
-        ----------
-        X
-            Sequences; see the class.
-        Y
-            One list of labels a sequence, None for a token without label; one flat list with `lengths` or `by`.
-        lengths, by
-            The lengths of sequences that lie after each other; the column that tells a frame's sequences apart.
-
-        Raises
-        ------
-        InvalidArgument
-            For data that does not fit together; the message names the sequence.
-        """
-        check_options(self)
-        tokens = read_tokens(X, lengths, by=by, grow=True)
-        codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
-        need_two(classes)
+    def _objective(self, tokens: Tokens, coded: Coded, classes: NDArray[Any]) -> ChainObjective:
         allowed = allowed_moves(self.constraints, classes)
         if allowed is not None:
-            refuse_forbidden(allowed, codes, tokens, classes)
+            refuse_forbidden(allowed, coded[0], tokens, classes)
         named = tokens.vocabulary is not None
 
         def setting(given: bool | None, otherwise: bool) -> bool:
             return otherwise if given is None else bool(given)
 
-        objective = ChainObjective(
+        return ChainObjective(
             tokens,
-            codes,
+            coded[0],
             len(classes),
             C=self.C,
             edge_C=self.C if self.edge_C is None else self.edge_C,
@@ -172,30 +144,18 @@ class ChainCRF(Tagger):
             allowed=allowed,
             margin=self.solver == "max-margin",
         )
-        with tokens.often(len(classes)):
-            found = self._solve(objective)
-        self._learned(found, tokens, classes)
-        self._take(objective.unpack(found.point))
-        return self
 
-    def _solve(self, objective: ChainObjective) -> Minimum:
+    def _solve(self, objective: ChainObjective, n: int) -> Minimum:
         rng = generator(self.random_state)
         limits: dict[str, Any] = {"max_iter": self.max_iter, "progress": self.progress}
-        start = np.zeros(objective.size)
         if self.solver in ("perceptron", "passive-aggressive"):
             longest = float(self.C) if self.solver == "passive-aggressive" else 0.0
             return learn_online(objective, rng, aggressiveness=longest, **limits)
         if self.solver == "lbfgs":
-            n = max(objective.n_instances, 1)
-            with Clock(None, self.progress, total=self.max_iter) as clock:
-                return minimise(
-                    objective, start, height=n, lasso=objective.lasso, convex=True, max_iter=self.max_iter, tol=self.tol,
-                    clock=clock,
-                    bar=True,
-                )  # fmt: skip
+            return self._minimise(objective, n, objective.lasso)
         found = descend(
             objective,
-            start,
+            np.zeros(objective.size),
             rng,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -205,7 +165,7 @@ class ChainCRF(Tagger):
         value = objective(found.point)[0] + float(objective.lasso @ np.abs(found.point))
         return replace(found, value=value)
 
-    def _take(self, weights: ChainWeights) -> None:
+    def _set_weights(self, weights: ChainWeights) -> None:
         self._weights = weights
         columns = weights.columns
         if isinstance(columns, FewWeights):
@@ -261,9 +221,9 @@ class ChainCRF(Tagger):
         if len(plain.edge_coef_) != 1:
             raise InvalidArgument("transitions= of a chain is one table (labels, labels)")
         made = cls(**settings)
-        made._take_names(plain.classes_, feature_names, plain.coef_.shape[1])
+        made._set_names(plain.classes_, feature_names, plain.coef_.shape[1])
         columns = np.ascontiguousarray(plain.coef_.T)
-        made._take(ChainWeights(columns, plain.edge_coef_[0], plain.intercept_, ends[0], ends[1]))
+        made._set_weights(ChainWeights(columns, plain.edge_coef_[0], plain.intercept_, ends[0], ends[1]))
         return made
 
     @property

@@ -13,25 +13,24 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
+from markovia.data.text.tokens import MISSING, Tokens
 from markovia.errors import InvalidArgument
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.local_objective import LocalObjective
 from markovia.models.crf.base import sorted_labels
-from markovia.models.crf.tagger import Tagger, need_two
+from markovia.models.crf.tagger import Coded, Tagger
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_options
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MEMM(Tagger):
     """A maximum entropy Markov model: each label by softmax regression on its token's features and the label before.
 
-    Sequences are as in `ChainCRF`, and so are all questions.
+    Sequences are as in `ChainCRF`, and so are all questions; to train, every token needs a label.
 
     Parameters
     ----------
@@ -72,35 +71,14 @@ class MEMM(Tagger):
 
     per_label: bool = False
 
-    def fit(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Self:
-        """Learn the weights from sequences and their labels; arguments as in `ChainCRF.fit`, but every token has a label.
-
-        Raises
-        ------
-        InvalidArgument
-            For data that does not fit together; the message names the sequence.
-        """
-        check_options(self)
-        tokens = read_tokens(X, lengths, by=by, grow=True)
-        codes, classes = read_tags(Y, tokens, cut=lengths is not None or by is not None)
-        need_two(classes)
+    def _objective(self, tokens: Tokens, coded: Coded, classes: NDArray[Any]) -> LocalObjective:
+        codes = coded[0]
         if (codes == MISSING).any():
             raise InvalidArgument(
                 f"{tokens.at(int(np.argmax(codes == MISSING)))} has no label; a MEMM is trained on whole labellings, a "
                 "ChainCRF also on partial ones"
             )
-        objective = LocalObjective(tokens, codes, len(classes), C=self.C, apart=self.per_label)
-        found = self._minimise(objective, tokens)
-        self._learned(found, tokens, classes)
-        self._take(*objective.unpack(found.point))
-        return self
+        return LocalObjective(tokens, codes, len(classes), C=self.C, apart=self.per_label)
 
     @classmethod
     def from_weights(
@@ -128,11 +106,11 @@ class MEMM(Tagger):
                 f"with {k} labels transitions has shape ({k}, {k}) and start ({k},), not {pairs.shape} and {first.shape}"
             )
         made = cls(per_label=apart, **settings)
-        made._take_names(labels, feature_names, node.shape[2])
+        made._set_names(labels, feature_names, node.shape[2])
         if apart:
             node = node[np.concatenate([[0], order + 1])]
         columns = np.ascontiguousarray(node[:, order].transpose(0, 2, 1))
-        made._take(columns, np.vstack([first[order], pairs[order][:, order]]))
+        made._set_weights((columns, np.vstack([first[order], pairs[order][:, order]])))
         return made
 
     def network(self, x: Any) -> BayesianNetwork:  # type: ignore[override]
@@ -148,8 +126,8 @@ class MEMM(Tagger):
                 found.add(f"y{t}", states=states, parents=[f"y{t - 1}"], p=tables[t, 1:])
         return found
 
-    def _take(self, columns: Array, moves: Array) -> None:
-        self._columns, self._moves = columns, moves
+    def _set_weights(self, weights: tuple[Array, Array]) -> None:
+        self._columns, self._moves = columns, moves = weights
         coef = columns.transpose(0, 2, 1)
         self.coef_ = coef if len(columns) > 1 else coef[0]
         self.start_, self.transitions_ = moves[0], moves[1:]

@@ -6,14 +6,16 @@ are the hidden chain's (`inference/sequences/hidden_chain.py`): Viterbi paths, m
 """
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
 from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import ConvergenceWarning, InvalidArgument
@@ -23,23 +25,22 @@ from markovia.models.crf.base import ConditionalField, Labeller
 from markovia.optimise.minimise import Minimum, minimise
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Count, Penalty, Positive, Tolerance, Whole, check
+from markovia.runtime.checks import Count, Penalty, Positive, Tolerance, Whole, check, check_options
 from markovia.runtime.clock import Clock
+from markovia.runtime.seeds import Seed
 
-
-class Convex(Protocol):
-    """An objective of weights: how many labels and weights it has, and its value and gradient at some."""
-
-    k: int
-    size: int
-
-    def __call__(self, theta: Array) -> tuple[float, Array]:
-        """Return the value and the gradient."""
+Labellings = TypeVar("Labellings", NDArray[Any], list[Any])
+"""Several labellings of one sequence, as users meet them."""
+Coded: TypeAlias = tuple[NDArray[Any], ...]
+"""A label code for each token, along the last axis, and what else a labelling says of it, such as where segments begin."""
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class TokenLabeller(Labeller):
-    """A model of the labels of tokens; tokens and sequences are as `ChainCRF` says."""
+class TokenLabeller(Labeller, Generic[Labellings]):
+    """A model of the labels of tokens; tokens and sequences are as `ChainCRF` says.
+
+    A subclass says its mathematics on tokens that are read, of which there is at least one.
+    """
 
     C: Penalty = 2.0
     l1: Tolerance = 0.0
@@ -47,42 +48,86 @@ class TokenLabeller(Labeller):
     tol: Positive = 1e-5
     progress: bool | None = None
 
+    @abstractmethod
     def _width(self) -> int:
         """Return the number of features."""
-        raise NotImplementedError
 
-    def _best_codes(self, tokens: Tokens) -> Ints:
-        """Return the label code of each token in a most probable labelling."""
-        raise NotImplementedError
+    @abstractmethod
+    def _objective(self, tokens: Tokens, coded: Coded, classes: NDArray[Any]) -> Any:
+        """Return what training minimises; it unpacks a point as weights."""
 
-    def smooth(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[Array]:
-        """Return the marginal distribution of every label, one array (tokens, labels) a sequence."""
-        raise NotImplementedError
+    @abstractmethod
+    def _set_weights(self, weights: Any) -> None:
+        """Take weights, and show them as learned attributes."""
 
-    def log_prob(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Array:
+    @abstractmethod
+    def _viterbi(self, tokens: Tokens) -> Coded:
+        """Return a most probable labelling."""
+
+    @abstractmethod
+    def _ranked(self, tokens: Tokens, k: int) -> tuple[Coded, Array]:
+        """Return the k most probable labellings, and log P(y | x), (sequences, k)."""
+
+    @abstractmethod
+    def _drawn(self, tokens: Tokens, n: int, seed: Seed) -> Coded:
+        """Return n labellings drawn from P(y | x)."""
+
+    @abstractmethod
+    def _label_marginals(self, tokens: Tokens) -> Array:
+        """Return the marginal distribution of every label, (tokens, labels)."""
+
+    @abstractmethod
+    def _log_masses(self, tokens: Tokens) -> Array:
+        """Return log Z(x) of each sequence."""
+
+    @abstractmethod
+    def _log_probs(self, tokens: Tokens, coded: Coded) -> Array:
         """Return log P(y | x) of each sequence."""
-        raise NotImplementedError
 
-    def prepare(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Tokens:
+    @abstractmethod
+    def _shown(self, tokens: Tokens, coded: Coded) -> list[Labellings]:
+        """Return coded labellings (labellings, tokens) as users meet them, for each sequence."""
+
+    def _coded(self, labels: Any, tokens: Tokens, cut: bool, **options: Any) -> tuple[Coded, NDArray[Any]]:
+        """Read labels, as `read_tags` does; return them and the labels there are."""
+        codes, classes = read_tags(labels, tokens, cut=cut, **options)
+        return (codes,), classes
+
+    def fit(self, X: Any, Y: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:  # noqa: N803
+        """Learn the weights from sequences and their labels.
+
+        Parameters
+        ----------
+        X
+            Sequences; see `ChainCRF`.
+        Y
+            One list of labels a sequence, None for a token without label; one flat list with `lengths` or `by`.
+        lengths, by
+            The lengths of sequences that lie after each other; the column that tells a frame's sequences apart.
+
+        Raises
+        ------
+        InvalidArgument
+            For data that does not fit together; the message names the sequence.
+        """
+        check_options(self)
+        tokens = read_tokens(X, lengths, by=by, grow=True)
+        coded, classes = self._coded(Y, tokens, lengths is not None or by is not None)
+        _need_two(classes)
+        objective = self._objective(tokens, coded, classes)
+        with tokens.often(len(classes)):
+            found = self._solve(objective, max(len(tokens.names), 1))
+        warn_of_training(found)
+        self.classes_ = classes
+        self.training_ = found
+        self.objective_ = found.value
+        self.n_iter_ = found.iterations
+        self._vocabulary = tokens.vocabulary
+        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
+        self._set_weights(objective.unpack(found.point))
+        return self
+
+    def prepare(self, X: Any, lengths: Lengths = None, *, by: str | None = None) -> Tokens:  # noqa: N803
         """Return sequences read once, to be asked about often: every question takes them in the place of `X`."""
         self._need_fit()
         tokens = read_tokens(X, lengths, by=by, vocabulary=self._vocabulary)
@@ -92,58 +137,84 @@ class TokenLabeller(Labeller):
             )
         return tokens
 
-    def predict(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[NDArray[Any]]:
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, lengths: Lengths = None, *, by: str | None = None) -> list[NDArray[Any]]:  # noqa: N803
         """Return the most probable labelling of each sequence (Viterbi)."""
         tokens = self.prepare(X, lengths, by=by)
-        return tokens.split(self.classes_[self._best_codes(tokens)])
+        return tokens.split(self.classes_[self._most_probable(tokens)[0][0]])
 
     def predict_by_node(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[NDArray[Any]]:
+        self, X: Any, lengths: Lengths = None, *, by: str | None = None  # noqa: N803
+    ) -> list[NDArray[Any]]:  # fmt: skip
         """Return each token's most probable label, which makes the expected number of wrong ones smallest."""
         return [self.classes_[one.argmax(axis=1)] for one in self.smooth(X, lengths, by=by)]
 
-    def log_likelihood(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
+    def k_best(
+        self, X: Any, k: int, lengths: Lengths = None, *, by: str | None = None  # noqa: N803
+    ) -> list[tuple[Labellings, Array]]:  # fmt: skip
+        """Return the k most probable labellings of each sequence and log P(y | x), best first.
+
+        There are fewer where fewer are possible. They are an array (labellings, tokens), or a list of lists of segments.
+        """
+        check("k", k, Whole(1))
+        tokens = self.prepare(X, lengths, by=by)
+        logs = np.full((len(tokens.names), k), -np.inf)
+        logs[~tokens.full, 0] = 0.0
+        coded = _no_tokens(k)
+        if len(tokens):
+            coded, logs[tokens.full] = self._ranked(tokens, k)
+        possible = np.count_nonzero(logs > -np.inf, axis=1).tolist()
+        return [
+            (labellings[:n], own[:n])
+            for labellings, own, n in zip(self._shown(tokens, coded), logs, possible, strict=True)
+        ]
+
+    def sample(
+        self, X: Any, n: int = 1, lengths: Lengths = None, *, by: str | None = None, seed: Seed = None  # noqa: N803
+    ) -> list[Labellings]:  # fmt: skip
+        """Return n labellings of each sequence drawn from P(y | x): an array (n, tokens), or n lists of segments."""
+        check("n", n, Whole(1))
+        tokens = self.prepare(X, lengths, by=by)
+        return self._shown(tokens, self._drawn(tokens, n, seed) if len(tokens) else _no_tokens(n))
+
+    def smooth(self, X: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Array]:  # noqa: N803
+        """Return the marginal distribution of every token's label, one array (tokens, labels) a sequence."""
+        tokens = self.prepare(X, lengths, by=by)
+        return tokens.split(
+            self._label_marginals(tokens) if len(tokens) else np.zeros((0, len(self.classes_)))
+        )
+
+    predict_proba = smooth
+    predict_marginals = smooth
+
+    def log_partition(self, X: Any, lengths: Lengths = None, *, by: str | None = None) -> Array:  # noqa: N803
+        """Return log Z(x) of each sequence; zero where labels have probabilities from the start."""
+        tokens = self.prepare(X, lengths, by=by)
+        found = np.zeros(len(tokens.names))
+        if len(tokens):
+            found[tokens.full] = self._log_masses(tokens)
+        return found
+
+    def log_prob(self, X: Any, Y: Any, lengths: Lengths = None, *, by: str | None = None) -> Array:  # noqa: N803
+        """Return log P(y | x) of each sequence; labels that are None are summed over, where they may be."""
+        tokens = self.prepare(X, lengths, by=by)
+        coded, _ = self._coded(Y, tokens, lengths is not None or by is not None, classes=self.classes_)
+        found = np.zeros(len(tokens.names))
+        if len(tokens):
+            found[tokens.full] = self._log_probs(tokens, coded)
+        return found
+
+    def log_likelihood(self, X: Any, Y: Any, lengths: Lengths = None, *, by: str | None = None) -> float:  # noqa: N803
         """Return the sum of log P(y | x) over all sequences, without penalties."""
         return float(self.log_prob(X, Y, lengths, by=by).sum())
 
-    def score(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
+    def score(self, X: Any, Y: Any, lengths: Lengths = None, *, by: str | None = None) -> float:  # noqa: N803
         """Return the share of tokens that `predict` labels right; tokens without label do not count."""
         right, codes, _ = self._compared(X, Y, lengths, by)
         return float(right[codes != MISSING].mean())
 
-    def score_exact(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> float:
+    def score_exact(self, X: Any, Y: Any, lengths: Lengths = None, *, by: str | None = None) -> float:  # noqa: N803
         """Return the share of sequences of which `predict` labels every token right."""
         right, codes, tokens = self._compared(X, Y, lengths, by)
         return float(np.mean([one.all() for one in tokens.split(right | (codes == MISSING))]))
@@ -154,31 +225,19 @@ class TokenLabeller(Labeller):
 
     # -- inside ------------------------------------------------------------------------------------------------
 
-    def _minimise(self, objective: Convex, tokens: Tokens) -> Minimum:
-        """Minimise a convex objective of tokens, and absolute values of all weights, by L-BFGS."""
-        with tokens.often(objective.k), Clock(None, self.progress, total=self.max_iter) as clock:
+    def _solve(self, objective: Any, n: int) -> Minimum:
+        """Minimise an objective of n sequences, and absolute values of all weights."""
+        return self._minimise(objective, n, np.full(objective.size, float(self.l1)))
+
+    def _minimise(self, objective: Any, n: int, lasso: Array) -> Minimum:
+        """Minimise a convex objective of n sequences, and weighted absolute values of its point, by L-BFGS."""
+        with Clock(None, self.progress, total=self.max_iter) as clock:
             return minimise(
-                objective,
-                np.zeros(objective.size),
-                height=max(len(tokens.names), 1),
-                lasso=np.full(objective.size, float(self.l1)),
-                convex=True,
-                max_iter=self.max_iter,
-                tol=self.tol,
-                clock=clock,
-                bar=True,
-            )
+                objective, np.zeros(objective.size), height=n, lasso=lasso, convex=True, max_iter=self.max_iter,
+                tol=self.tol, clock=clock, bar=True,
+            )  # fmt: skip
 
-    def _learned(self, found: Minimum, tokens: Tokens, classes: NDArray[Any]) -> None:
-        warn_of_training(found)
-        self.classes_ = classes
-        self.training_ = found
-        self.objective_ = found.value
-        self.n_iter_ = found.iterations
-        self._vocabulary = tokens.vocabulary
-        self.feature_names_ = None if tokens.vocabulary is None else list(tokens.vocabulary)
-
-    def _take_names(self, classes: NDArray[Any], feature_names: Iterable[str] | None, width: int) -> None:
+    def _set_names(self, classes: NDArray[Any], feature_names: Iterable[str] | None, width: int) -> None:
         """Take labels, and names of the columns where features go by name."""
         names = None if feature_names is None else list(feature_names)
         if names is not None and len(set(names)) != width:
@@ -188,81 +247,30 @@ class TokenLabeller(Labeller):
         self.classes_, self.feature_names_ = classes, names
         self._vocabulary = None if names is None else Vocabulary.of(names)
 
-    def _tag_codes(self, labels: Any, tokens: Tokens, cut: bool) -> Ints:
-        """Return label codes of tokens; -1 for none, -2 for one that training never showed."""
-        return read_tags(labels, tokens, cut=cut, classes=self.classes_, strict=False)[0]
+    def _most_probable(self, tokens: Tokens) -> Coded:
+        """Return a most probable labelling, (1, tokens)."""
+        return tuple(part[None] for part in self._viterbi(tokens)) if len(tokens) else _no_tokens(1)
 
     def _compared(
-        self, inputs: Any, labels: Any, lengths: Iterable[int] | None, by: str | None
+        self, inputs: Any, labels: Any, lengths: Lengths, by: str | None
     ) -> tuple[NDArray[np.bool_], Ints, Tokens]:
         """Say for each token whether `predict` labels it right; a label that fitting never met is wrong."""
         tokens = self.prepare(inputs, lengths, by=by)
         cut = lengths is not None or by is not None
-        codes = self._tag_codes(labels, tokens, cut)
-        return self._best_codes(tokens) == codes, codes, tokens
+        codes = self._coded(labels, tokens, cut, classes=self.classes_, strict=False)[0][0]
+        return self._most_probable(tokens)[0][0] == codes, codes, tokens
 
 
-class Tagger(TokenLabeller, ConditionalField):
+class Tagger(TokenLabeller[NDArray[Any]], ConditionalField):
     """A model of one label a token, in which labels depend on their neighbours."""
 
     inference: Method = "auto"
 
+    @abstractmethod
     def _lattice(self, tokens: Tokens) -> tuple[HiddenChain, Observed, Array]:
         """Return the chain of labels, what it sees, and what to add to its log masses, one number a sequence."""
-        raise NotImplementedError
 
-    # -- questions ---------------------------------------------------------------------------------------------
-
-    def k_best(
-        self,
-        X: Any,  # noqa: N803
-        k: int,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[tuple[NDArray[Any], Array]]:
-        """Return the k most probable labellings (labellings, tokens) of each sequence and log P(y | x), best first.
-
-        There are fewer where fewer are possible.
-        """
-        check("k", k, Whole(1))
-        tokens = self.prepare(X, lengths, by=by)
-        found = np.full((len(tokens.names), k), -np.inf)
-        found[~tokens.full, 0] = 0.0
-        paths = np.zeros((k, 0), dtype=np.int64)
-        if len(tokens):
-            chain, seen, _ = self._lattice(tokens)
-            paths, logs = chain.ranked(seen, k)
-            found[tokens.full] = logs - chain.filter(seen).log_probs[:, None]
-        return [
-            (self.classes_[one.T[here]], values[here])
-            for one, values, here in zip(tokens.split(paths.T), found, found > -np.inf, strict=True)
-        ]
-
-    def smooth(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[Array]:
-        """Return the marginal distribution of every label, one array (tokens, labels) a sequence."""
-        tokens = self.prepare(X, lengths, by=by)
-        if not len(tokens):
-            return tokens.split(np.zeros((0, len(self.classes_))))
-        chain, seen, _ = self._lattice(tokens)
-        return tokens.split(chain.smooth(seen).sums)
-
-    predict_proba = smooth
-    predict_marginals = smooth
-
-    def predict_edges(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> list[Array]:
+    def predict_edges(self, X: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Array]:  # noqa: N803
         """Return the joint distribution of two labels in a row, one array (tokens - 1, labels, labels) a sequence."""
         tokens = self.prepare(X, lengths, by=by)
         if not len(tokens):
@@ -270,67 +278,46 @@ class Tagger(TokenLabeller, ConditionalField):
         chain, seen, _ = self._lattice(tokens)
         return [one[1:] for one in tokens.split(chain.pairs(seen))]
 
-    def log_partition(
-        self,
-        X: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Array:
-        """Return log Z(x) of each sequence; zero where labels have probabilities from the start."""
-        tokens = self.prepare(X, lengths, by=by)
-        found = np.zeros(len(tokens.names))
-        if len(tokens):
-            chain, seen, more = self._lattice(tokens)
-            found[tokens.full] = chain.filter(seen).log_probs + more
-        return found
+    # -- inside ------------------------------------------------------------------------------------------------
 
-    def log_prob(
-        self,
-        X: Any,  # noqa: N803
-        Y: Any,  # noqa: N803
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-    ) -> Array:
-        """Return log P(y | x) of each sequence; labels that are None are summed over."""
-        tokens = self.prepare(X, lengths, by=by)
-        codes, _ = read_tags(Y, tokens, cut=lengths is not None or by is not None, classes=self.classes_)
-        found = np.zeros(len(tokens.names))
-        if not len(tokens):
-            return found
+    def _viterbi(self, tokens: Tokens) -> Coded:
         chain, seen, _ = self._lattice(tokens)
+        return (chain.best(seen)[0],)
+
+    def _ranked(self, tokens: Tokens, k: int) -> tuple[Coded, Array]:
+        chain, seen, _ = self._lattice(tokens)
+        paths, logs = chain.ranked(seen, k)
+        return (paths,), logs - chain.filter(seen).log_probs[:, None]
+
+    def _drawn(self, tokens: Tokens, n: int, seed: Seed) -> Coded:
+        chain, seen, _ = self._lattice(tokens)
+        return (chain.draw(seen, n, seed),)
+
+    def _label_marginals(self, tokens: Tokens) -> Array:
+        chain, seen, _ = self._lattice(tokens)
+        return chain.smooth(seen).sums
+
+    def _log_masses(self, tokens: Tokens) -> Array:
+        chain, seen, more = self._lattice(tokens)
+        return np.asarray(chain.filter(seen).log_probs + more)
+
+    def _log_probs(self, tokens: Tokens, coded: Coded) -> Array:
+        # the mass of labellings that agree with the labels there are, over that of all
+        chain, seen, _ = self._lattice(tokens)
+        codes = coded[0]
         has = np.flatnonzero(codes >= 0)
         tied = np.where((codes < 0)[:, None], seen.logs, -np.inf)
         tied[has, codes[has]] = seen.logs[has, codes[has]]
         agreed = chain.filter(Observed.of(tied, tokens.chains)).log_probs
-        found[tokens.full] = agreed - chain.filter(seen).log_probs
-        return found
+        return np.asarray(agreed - chain.filter(seen).log_probs)
 
-    def sample(
-        self,
-        X: Any,  # noqa: N803
-        n: int = 1,
-        lengths: Iterable[int] | None = None,
-        *,
-        by: str | None = None,
-        seed: Any = None,
-    ) -> list[NDArray[Any]]:
-        """Return n labellings of each sequence drawn from P(y | x), one array (n, tokens) a sequence."""
-        check("n", n, Whole(1))
-        tokens = self.prepare(X, lengths, by=by)
-        if not len(tokens):
-            return [np.zeros((n, 0), dtype=self.classes_.dtype) for _ in tokens.names]
-        chain, seen, _ = self._lattice(tokens)
-        return [self.classes_[one.T] for one in tokens.split(chain.draw(seen, n, seed).T)]
+    def _shown(self, tokens: Tokens, coded: Coded) -> list[NDArray[Any]]:
+        return [self.classes_[one.T] for one in tokens.split(coded[0].T)]
 
-    # -- inside ------------------------------------------------------------------------------------------------
 
-    def _best_codes(self, tokens: Tokens) -> Ints:
-        if not len(tokens):
-            return np.zeros(0, dtype=np.int64)
-        chain, seen, _ = self._lattice(tokens)
-        return chain.best(seen)[0]
+def _no_tokens(n: int) -> Coded:
+    """Return n labellings of no tokens, which have no segments either."""
+    return (np.zeros((n, 0), dtype=np.int64),) * 2
 
 
 def warn_of_training(found: Minimum) -> None:
@@ -341,10 +328,10 @@ def warn_of_training(found: Minimum) -> None:
         message = f"training did not converge in {found.iterations} steps; raise max_iter= or tol="
     else:
         return
-    warnings.warn(message, ConvergenceWarning, stacklevel=4)
+    warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
 
-def need_two(classes: NDArray[Any]) -> None:
+def _need_two(classes: NDArray[Any]) -> None:
     """Refuse labels of which there are fewer than two."""
     if len(classes) < 2:
         raise InvalidArgument(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.errors import (
     DuplicateName,
     IncompleteModel,
@@ -30,6 +31,7 @@ from markovia.inference.sequences.slices import split_name
 from markovia.learning.tables.fit_record import Fit
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic.dynamic_answers import Beliefs, BestPaths
+from markovia.models.temporal.dynamic.dynamic_inference import beliefs, decode, log_prob
 from markovia.models.temporal.dynamic.dynamic_language import (
     Declaration,
     declared,
@@ -304,7 +306,7 @@ class DynamicBayesianNetwork:
     def filter(
         self,
         evidence: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         targets: str | Sequence[str] | None = None,
@@ -340,14 +342,16 @@ class DynamicBayesianNetwork:
         memory
             For exact answers: how many bytes messages may take.
         """
-        settings = _given(clusters=clusters, particles=particles, seed=seed, window=window, memory=memory)
-        return self._ask("filter", evidence, lengths, by, targets, engine, settings)
+        return beliefs(
+            self, "filter", evidence, lengths, by, targets, engine, clusters=clusters, particles=particles, seed=seed,
+            window=window, memory=memory,
+        )  # fmt: skip
 
     @guided
     def smooth(
         self,
         evidence: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         targets: str | Sequence[str] | None = None,
@@ -363,15 +367,17 @@ class DynamicBayesianNetwork:
         The arguments are those of `filter`. Where all messages of an exact answer take more than `memory`, one in every
         square root of the steps is kept, and the others are made anew.
         """
-        settings = _given(clusters=clusters, particles=particles, seed=seed, window=window, memory=memory)
-        return self._ask("smooth", evidence, lengths, by, targets, engine, settings)
+        return beliefs(
+            self, "smooth", evidence, lengths, by, targets, engine, clusters=clusters, particles=particles, seed=seed,
+            window=window, memory=memory,
+        )  # fmt: skip
 
     @guided
     def forecast(
         self,
         evidence: Any = None,
         steps: int = 1,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         targets: str | Sequence[str] | None = None,
@@ -394,13 +400,13 @@ class DynamicBayesianNetwork:
         [[0.3, 0.7], [0.45, 0.55]]
         """
         check_count("steps", steps, 1)
-        settings = _given(clusters=clusters, particles=particles, seed=seed, window=window, memory=memory)
-        return self._ask("forecast", evidence, lengths, by, targets, engine, settings, steps)
+        return beliefs(
+            self, "forecast", evidence, lengths, by, targets, engine, steps=steps, clusters=clusters, particles=particles,
+            seed=seed, window=window, memory=memory,
+        )  # fmt: skip
 
     @guided
-    def decode(
-        self, evidence: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> BestPaths:
+    def decode(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> BestPaths:
         """Return the most probable states of all hidden variables together, a frame for each sequence (Viterbi).
 
         Examples
@@ -412,17 +418,11 @@ class DynamicBayesianNetwork:
         >>> best[0]["rain"].tolist(), round(float(best.log_prob[0]), 4)
         (['yes', 'yes', 'no', 'yes', 'yes'], -4.459)
         """
-        from markovia.models.temporal.dynamic.dynamic_inference import decode
-
         return decode(self, evidence, lengths, by)
 
     @guided
-    def log_prob(
-        self, evidence: Any, lengths: Iterable[int] | None = None, *, by: str | None = None
-    ) -> Array:
+    def log_prob(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> Array:
         """Return the log probability of what was seen of each sequence; minus infinity where it is impossible."""
-        from markovia.models.temporal.dynamic.dynamic_inference import log_prob
-
         return log_prob(self, evidence, lengths, by)
 
     def stream(self) -> "DynamicStream":
@@ -454,21 +454,6 @@ class DynamicBayesianNetwork:
         networks = self.ready()
         mixed = any(not isinstance(networks[0].variable(n), Quantity) for n in self.variables)
         return switching_model(networks) if mixed else state_space_of(networks)
-
-    def _ask(
-        self,
-        what: str,
-        evidence: Any,
-        lengths: Iterable[int] | None,
-        by: str | None,
-        targets: str | Sequence[str] | None,
-        engine: str,
-        settings: Mapping[str, Any],
-        steps: int = 0,
-    ) -> Beliefs:
-        from markovia.models.temporal.dynamic.dynamic_inference import beliefs
-
-        return beliefs(self, what, evidence, lengths, by, targets, engine, settings, steps)
 
     # -- the rest --------------------------------------------------------------------------------------------------
 
@@ -517,7 +502,7 @@ class DynamicBayesianNetwork:
     def fit(
         self,
         sequences: Any,
-        lengths: Iterable[int] | None = None,
+        lengths: Lengths = None,
         *,
         by: str | None = None,
         prior: Any = None,
@@ -599,10 +584,6 @@ def _alike(one: Variable, other: Variable) -> bool:
     if isinstance(one, Quantity) or isinstance(other, Quantity):
         return isinstance(one, Quantity) and isinstance(other, Quantity)
     return one.states == other.states
-
-
-def _given(**settings: Any) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if value is not None}
 
 
 def _shown(variable: Variable) -> str:

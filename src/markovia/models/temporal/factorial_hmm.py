@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.result import Info
 from markovia.inference.sequences.hidden_chain import HiddenChain
@@ -24,7 +24,7 @@ from markovia.learning.sequences.factorial_em import learn_by_mean_field, mean_f
 from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChains
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.joint_hmm import MOST, JointHMM
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_options

@@ -7,14 +7,16 @@ Learning is expectation-maximisation (`learning/sequences`), every answer an exa
 Cost of an answer: steps times states squared.
 """
 
+import pickle
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Lengths, Sequences, read_sequences
 from markovia.errors import IncompleteModel, InvalidArgument, UnsupportedModel
+from markovia.inference.sequences.forecast import Forecast
 from markovia.learning.components.families import Observations
 from markovia.learning.components.tied import expanded, untied
 from markovia.learning.sequences.baum_welch import (
@@ -34,7 +36,7 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hidden_states.driving_inputs import asked_inputs, coming_inputs, drawn_after
 from markovia.models.temporal.hidden_states.hmm_settings import HMMSettings
 from markovia.models.temporal.hidden_states.known_values import KnownValues
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_learning import StateLearning
 from markovia.models.temporal.state_questions import ChainData, StateQuestions
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled_law
@@ -290,8 +292,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     def forecast(
         self, sequences: Any, steps: int, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
         future: Any = None,
-    ) -> list[Array]:  # fmt: skip
-        """Return the distribution of the states of the next steps, one array (steps, states) a sequence.
+    ) -> Forecast:  # fmt: skip
+        """Return the law of the states of the next steps: its means are probabilities, an array (steps, states) a sequence.
 
         Where inputs drive the chain, `future` are those of the next steps, one array (steps, inputs) a sequence.
         """
@@ -299,7 +301,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         asked = self._ask(sequences, lengths, by, inputs)
         found = asked.chain.filter(asked.seen)
         refuse(found.stuck, asked.data.at)
-        return list(asked.states(self._ahead(asked, found.now, steps, future)))
+        ahead = asked.states(self._ahead(asked, found.now, steps, future))
+        return Forecast.of_states(ahead, range(ahead.shape[2]), asked.data, hidden=True)
 
     def _ahead(self, asked: ChainData, now: Array, steps: int, future: Any) -> Array:
         model = self._model()
@@ -380,13 +383,29 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
             if law is not None:
                 return law._replace(emission=self.emission_)
             return HiddenMarkov(self.startprob_, self.transmat_, self.emission_)
+        # checked once: a question asks for the values of the last one, unless a setting, or an entry of one, was changed
+        settings = self._settings_by_value()
+        known: tuple[bytes | None, Any] = vars(self).get("_checked_model", (None, None))
+        if settings is not None and settings == known[0]:
+            return known[1]
         self._check()
         (start, transition), emission = self._given_chain(), self._given_emission()
         if start is None or transition is None or emission is None:
             raise IncompleteModel(
                 "this HMM has no values yet; call fit(sequences), or give start=, transition= and emission_params="
             )
-        return self._law(generator(0), start, transition, emission)
+        model = self._law(generator(0), start, transition, emission)
+        self._checked_model = settings, model
+        return model
+
+    def _settings_by_value(self) -> bytes | None:
+        """Return all settings as bytes that tell whether one changed; None where emissions are more than numbers."""
+        if not isinstance(self.emission, str):
+            return None
+        try:
+            return pickle.dumps([item for item in vars(self).items() if item[0][0] != "_"], protocol=5)
+        except (pickle.PicklingError, AttributeError, TypeError):  # symbols, or a source of random numbers
+            return None
 
     @property
     def n_free(self) -> int:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
@@ -25,7 +25,7 @@ from markovia.learning.components.families import Components, Observations, chec
 from markovia.learning.sequences.infinite_hmm import BeamSampler, InfiniteChain, InfinitePriors, WeakLimit
 from markovia.models.temporal.hidden_states.emission_families import EMISSIONS
 from markovia.models.temporal.hmm import HMM
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_questions import ChainData, StateQuestions
 from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Ints

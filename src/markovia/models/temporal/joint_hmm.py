@@ -12,7 +12,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import Categorical, chosen
 from markovia.learning.components.families import Components, Observations, distinct, probabilities
@@ -21,7 +21,7 @@ from markovia.learning.sequences.baum_welch import LearnedChain, Priors, learn, 
 from markovia.learning.sequences.joint_chains import ByChain, JointChains, members
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
-from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.models.temporal.unrolled_hmm import given_earlier
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.forecast import Forecast, GaussianSteps
 from markovia.inference.sequences.information_filter import FilteredInformation, information_filter
@@ -21,7 +21,7 @@ from markovia.inference.sequences.parallel_kalman import Parallel, in_parallel_t
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths, inputs_of_steps
+from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
 from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array

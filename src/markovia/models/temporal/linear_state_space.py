@@ -14,13 +14,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.kalman_filter import Form
 from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_em import LEARNED, fit_em
 from markovia.learning.sequences.state_space_gradient import fit_gradient
 from markovia.models.temporal.kalman_model import KalmanModel
-from markovia.models.temporal.sequence_model import Lengths
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, check_options
 from markovia.runtime.keyword_advice import guided, guided_settings
 

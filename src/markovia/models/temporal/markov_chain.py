@@ -11,8 +11,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import IncompleteModel, InvalidArgument, InvalidTable, UnsupportedModel
+from markovia.inference.sequences.forecast import Forecast
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.inference.theory.markov_chain import FiniteChain
 from markovia.learning.components.discrete import Categorical, chosen, read_symbols
@@ -20,7 +21,7 @@ from markovia.learning.components.families import probabilities
 from markovia.learning.sequences.history_tables import history_table, require_room, start_table, windows
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
-from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.models.temporal.unrolled import markov_chain
 from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.checks import NOT_NEGATIVE, Whole, check, numbers
@@ -215,8 +216,8 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
 
     def forecast(
         self, sequences: Any, steps: int = 1, lengths: Lengths = None, *, by: str | None = None
-    ) -> list[Array]:
-        """Return the law of each of the next symbols, one array (steps, symbols) a sequence.
+    ) -> Forecast:
+        """Return the law of each of the next symbols: its means are probabilities, one array (steps, symbols) a sequence.
 
         Examples
         --------
@@ -246,7 +247,7 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
             both = (now[:, :, None] * self.table.reshape(-1, n)).reshape(len(data), n, -1, n).sum(axis=1)
             found.append(both.sum(axis=1))
             now = both.reshape(len(data), -1)
-        return list(np.stack(found, axis=1))
+        return Forecast.of_states(np.stack(found, axis=1), self.symbols, data)
 
     def predict(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Any]:
         """Return the most probable next symbol after each sequence."""

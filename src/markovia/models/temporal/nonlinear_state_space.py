@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.sequences.forecast import Forecast, GaussianSteps
 from markovia.inference.sequences.nonlinear_filter import (
@@ -27,7 +28,7 @@ from markovia.inference.sequences.nonlinear_filter import (
 from markovia.inference.sequences.padded import PerSequence, padded
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import covariance
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths, inputs_of_steps
+from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Positive, Whole, check_options

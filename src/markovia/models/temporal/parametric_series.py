@@ -6,14 +6,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.inference.sequences.kalman_filter import KalmanFilter
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter, fit_likelihood
 from markovia.models.temporal.kalman_model import KalmanModel
 from markovia.models.temporal.linear_state_space import LinearStateSpace
-from markovia.models.temporal.sequence_model import Lengths
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_options
 

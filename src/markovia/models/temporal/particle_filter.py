@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.errors import InvalidArgument
 from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.particles.filtering import Filter, fresh_seeds, step_keys
@@ -41,7 +42,7 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.particle_data import ParticleData, particle_data
 from markovia.models.temporal.particle_network import coded, network_laws
 from markovia.models.temporal.particle_state import ParticleState, after
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths, inputs_of_steps
+from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NumberRange, Whole, check_choice, check_count, check_level, check_options

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import clone
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import IncompleteModel, InvalidArgument
 from markovia.learning.components.discrete import chosen
 from markovia.learning.components.families import Components, Observations
@@ -17,7 +17,7 @@ from markovia.learning.latent.group_starts import groups_of
 from markovia.learning.sequences.baum_welch import HiddenMarkov, LearnedChain, Priors, maximise
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
-from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import TimeLimit, check_options

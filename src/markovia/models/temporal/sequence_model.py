@@ -5,22 +5,18 @@ parameters are counted. `lengths=`, lists, frames with ids and dates, sequences 
 read here, for all of them.
 """
 
-from collections.abc import Iterable
 from os import PathLike
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_inputs, read_sequences
+from markovia.data.sequences.sequences import Lengths, Sequences, read_inputs, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Whole, check, numbers
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import Seed
-
-Lengths: TypeAlias = Iterable[int] | None
-"""How long sequences are that lie after each other."""
 
 
 class GivenSequences(NamedTuple):

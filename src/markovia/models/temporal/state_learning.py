@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Lengths, Sequences, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.result import Info
 from markovia.learning.components.families import Observations
 from markovia.learning.sequences.baum_welch import HiddenMarkov, LearnedChain, Priors, learn
 from markovia.learning.sequences.blocked_gibbs import GibbsRun, gibbs_chain
 from markovia.learning.sequences.online_em import OnlineSums, online_step, require_sums
-from markovia.models.temporal.sequence_model import Lengths
 from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Whole, check

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.hidden_chain import FilteredChain, HiddenChain, Observed
 from markovia.inference.sequences.parallel_chain import parallel_best, parallel_sums
 from markovia.inference.sequences.parallel_kalman import Parallel
 from markovia.learning.sequences.baum_welch import refuse
-from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check

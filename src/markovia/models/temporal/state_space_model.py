@@ -4,13 +4,14 @@ A subclass filters (`_forecast`); Gaussian ones filter on over steps of which no
 """
 
 from abc import abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.inference.sequences.forecast import Forecast
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths, SequenceModel, inputs_of_steps
+from markovia.models.temporal.sequence_model import GivenSequences, SequenceModel, inputs_of_steps
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_level
 from markovia.runtime.keyword_advice import guided
@@ -55,7 +56,7 @@ class StateSpaceModel(SequenceModel):
         given, ahead = self._read(sequences, lengths, by, inputs), None
         if given.inputs is not None:
             ahead = inputs_of_steps("future_inputs", future_inputs, steps, given.inputs.shape[1])
-        return self._forecast(given, steps, ahead, level)
+        return replace(self._forecast(given, steps, ahead, level), dates=given.rows.dates_ahead(steps))
 
 
 def continued(given: GivenSequences, steps: int, ahead: Array | None) -> GivenSequences:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.sequences.forecast import Forecast, GaussianSteps
 from markovia.inference.sequences.padded import PerSequence
@@ -29,7 +29,7 @@ from markovia.inference.sequences.switching_runs import (
 )
 from markovia.learning.sequences.switching_em import learn_switching
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.sequence_model import GivenSequences, Lengths
+from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
 from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array

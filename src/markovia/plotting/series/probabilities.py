@@ -1,11 +1,11 @@
 """Probabilities over time as stacked areas, and the hidden states of a series below it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import read_sequences
+from markovia.data.sequences.sequences import Lengths, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
@@ -45,7 +45,7 @@ def check_sequence(sequence: int, several: int) -> None:
 def plot_hidden_states(
     model: Any,
     sequences: Any,
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     *,
     by: str | None = None,
     inputs: Any = None,

@@ -31,6 +31,8 @@ from markovia.structure.task.task import Task
 SLICE_SECONDS = 0.5
 """Costly tests are asked in parts that take about this long, so that a time limit and Ctrl-C are seen in between."""
 
+MOST_KEPT = 2**26
+"""Tests made by the thousand of which the p-values are kept, about: a gigabyte of them."""
 SAME = 1e-9
 """Conditional probabilities of a model that differ by less are the same."""
 Query = tuple[int, int, tuple[int, ...]]
@@ -79,6 +81,7 @@ class CITest(ABC):
         self.known: dict[Query, float] = {}
         self.measured: dict[Query, tuple[float, float]] = {}
         self.log: list[PairTests | SetTests] = []
+        self.n_forgotten = 0
         self.jobs: int | None = None
         self.threads: int | None = None
 
@@ -90,7 +93,18 @@ class CITest(ABC):
     @property
     def n_made(self) -> int:
         """The number of tests made so far."""
-        return len(self.known) + sum(part.size for part in self.log)
+        return len(self.known) + self._n_kept + self.n_forgotten
+
+    @property
+    def _n_kept(self) -> int:
+        return sum(part.size for part in self.log)
+
+    def note(self, part: PairTests | SetTests) -> None:
+        """Keep tests that were made by the thousand; once there are too many, count them only."""
+        if self._n_kept < MOST_KEPT:
+            self.log.append(part)
+        else:
+            self.n_forgotten += part.size
 
     def pair_blocks(self) -> Iterator[tuple[int, int, Array]] | None:
         """Yield the p-values of all pairs given nothing, block by block: low, high, and an array (high - low, n).
@@ -174,7 +188,8 @@ class CITest(ABC):
         """Return the tests made so far as `keep_tests=` asks: all of them, none, or the first so many."""
         if not isinstance(keep, bool) and (not isinstance(keep, int | np.integer) or keep < 0):
             raise InvalidArgument(f"keep_tests= is True, False or a number of tests, not {keep!r}")
-        size = self.n_made if keep is True else min(int(keep), self.n_made)
+        there = self.n_made - self.n_forgotten
+        size = there if keep is True else min(int(keep), there)
         if not self.log:
             return list(TestsMade(self._made, size, self.names, self.alpha))
         return TestsMade(self._made, size, self.names, self.alpha) if size else []

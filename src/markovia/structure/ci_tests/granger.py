@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import read_sequences
+from markovia.data.sequences.sequences import Lengths, read_sequences
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import MixedGraph
@@ -97,7 +97,7 @@ def granger(
     data: Any,
     lags: int = 1,
     *,
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     by: str | None = None,
     columns: Sequence[str] | None = None,
     conditional: bool = False,

@@ -36,8 +36,10 @@ def insert_bases(graph: ClassGraph, y: int, most: int) -> list[tuple[int, int]]:
     return [] if room < 0 else [(y, parents | clique) for clique in graph.cliques(graph.joined[y], room)]
 
 
-def inserts(graph: ClassGraph, rows: FamilyRows, y: int, sources: int, most: int) -> list[Operator]:
-    """Return the insertions of edges into y from some variables that gain.
+def inserts(
+    graph: ClassGraph, rows: FamilyRows, y: int, most: int, source: int | None = None
+) -> list[Operator]:
+    """Return the insertions of edges into y that gain.
 
     C is a clique of neighbours of y that holds all those adjacent to x.
 
@@ -47,24 +49,28 @@ def inserts(graph: ClassGraph, rows: FamilyRows, y: int, sources: int, most: int
         The class and the scores.
     y
         The head.
-    sources
-        A mask of the tails that are looked at; those adjacent to y are left out.
     most
         The largest number of parents.
+    source
+        The one tail that is looked at; None for all that may be joined to y and are not.
     """
     found: list[Operator] = []
     parents, joined, adjacent = graph.parents[y], graph.joined[y], graph.adjacent
-    sources &= ~(adjacent[y] | 1 << y)
+    # tails are many and neighbours few: shifting a long mask for each tail would cost more than the rest
+    near = {y, *members(adjacent[y])}
     room = most - 1 - parents.bit_count()
-    if room < 0 or not sources:
+    if room < 0 or source in near:
         return found
     for clique in graph.cliques(joined, room):
         tails, gains = rows.gains(y, parents | clique)
         outside = joined & ~clique
+        if source is not None:
+            at = tails == source
+            tails, gains = tails[at], gains[at]
         found.extend(
             Operator(gain, "insert", x, y, clique)
             for x, gain in zip(tails.tolist(), gains.tolist(), strict=True)
-            if sources >> x & 1 and not outside & adjacent[x]
+            if x not in near and not (outside and outside & adjacent[x])
         )
     return found
 

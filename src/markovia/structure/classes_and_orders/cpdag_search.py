@@ -60,7 +60,6 @@ class ClassSearch:
         self.path = path
         self.graph = ClassGraph.of_parents(start)
         self.value = rows.total(start)
-        self._pairs = masks_of(self.rules.pairs)
         self._kept = masks_of(self.rules.required_pairs)
         # the classes visited, each by a number that its edges make: none is visited twice, even where a score tells
         # its members apart
@@ -143,7 +142,7 @@ class ClassSearch:
                 heappush(heap, _entry(move, whole[move.y], single.get((move.x, move.y), 0)))
             for x, y in pairs:
                 single[x, y] = single.get((x, y), 0) + 1
-                for move in self._inserts(y, 1 << x):
+                for move in inserts(self.graph, self.rows, y, self.rules.max_parents, x):
                     heappush(heap, _entry(move, whole[y], single[x, y]))
         return made
 
@@ -152,15 +151,12 @@ class ClassSearch:
         graph, most = self.graph, self.rules.max_parents
         if kind == "insert":
             self.rows.fetch_gains([base for y in heads for base in insert_bases(graph, y, most)])
-            return [move for y in heads for move in self._inserts(y, self._pairs[y])]
+            return [move for y in heads for move in inserts(graph, self.rows, y, most)]
         if kind == "delete":
             return scored(
                 self.rows, [c for y in heads for c in deletes(graph, y) if not self._kept[y] >> c.x & 1]
             )
         return scored(self.rows, [c for y in heads for c in turns(graph, y, most)])
-
-    def _inserts(self, y: int, sources: int) -> list[Operator]:
-        return inserts(self.graph, self.rows, y, sources & self._pairs[y], self.rules.max_parents)
 
     def _make(self, move: Operator) -> Change | None:
         """Make a move; return what would put the class back, or None if it may not be made now."""

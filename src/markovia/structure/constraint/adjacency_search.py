@@ -10,7 +10,9 @@ order, then those of y's, x before y. Cost: exponential in the largest degree.
 
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, islice
+from functools import lru_cache
+from itertools import combinations, islice, pairwise
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,10 @@ from markovia.structure.task.knowledge import Rules
 
 TESTS_AT_ONCE = 20_000
 """Tests of a round, about, where pairs ask several sets each."""
-PAIRS_AT_ONCE = 50_000
-"""Pairs whose sets are listed at a time."""
+SETS_AT_ONCE = 2**25
+"""Sets that are listed at a time, about."""
+SETS_OF_A_NODE = 2**16
+"""Where the neighbours of a node have more subsets, sets are not listed but made one after the other."""
 
 
 class Separators(MutableMapping[tuple[int, int], tuple[int, ...]]):
@@ -147,18 +151,19 @@ def adjacency_search(
     open_pairs = asked & ~rules.required_pairs
     size = 0
     while (depth is None or size <= depth) and not clock.over():
-        level = _level(test, size) if stable else _live_level
+        level = _level(test, skeleton.adjacent, size) if stable else _live_level
         if not level(test, skeleton, open_pairs, clock, size):
             break
         size += 1
     return skeleton
 
 
-def _level(test: CITest, size: int) -> Any:
-    """Return how sets of one size are tried with neighbours frozen: those of none and one by the thousand."""
+def _level(test: CITest, adjacent: Flags, size: int) -> Any:
+    """Return how sets of one size are tried with neighbours frozen: by the thousand where pairs were and sets are few."""
     if size == 0 and test.pair_blocks() is not None:
         return _all_pairs
-    return _single_sets if size == 1 and test.log else _frozen_level
+    widest = int(np.count_nonzero(adjacent, axis=1).max(initial=0))
+    return _array_level if test.log and comb(widest, size) <= SETS_OF_A_NODE else _frozen_level
 
 
 def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
@@ -179,7 +184,7 @@ def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock
         skeleton.p_max[low:high][own] = p[own]
         apart[low:high] = own & (p > test.alpha)
         clock.advance(int(own.sum()), f"sets of {size}")
-    test.log.append(PairTests(asked, made))
+    test.note(PairTests(asked, made))
     for flags in (skeleton.adjacent, open_pairs):
         flags &= ~apart
         flags &= ~apart.T
@@ -190,22 +195,25 @@ def _all_pairs(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock
     return True
 
 
-def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
-    """Try sets of one variable: all pairs ask their next set in each round, as arrays."""
+def _array_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:
+    """Try sets of one size: all pairs ask their next set in each round, as arrays."""
     frozen = skeleton.adjacent.copy()
     near = [np.flatnonzero(row) for row in frozen]
     xs, ys = _pairs_of(open_pairs)
+    # the pairs in parts that together have about so many sets
+    most = np.array([comb(len(own), size) for own in near])
+    full = np.cumsum(most[xs] + most[ys]) // SETS_AT_ONCE
+    ends = [0, *(1 + np.flatnonzero(np.diff(full))).tolist(), len(xs)]
     busy = False
-    for low in range(0, len(xs), PAIRS_AT_ONCE):
-        part = slice(low, low + PAIRS_AT_ONCE)
+    for low, high in pairwise(ends):
         turns = []
-        for x, y in zip(xs[part].tolist(), ys[part].tolist(), strict=True):
-            # the neighbours of x, then those of y that are not neighbours of x too
-            own, others = near[x], near[y]
-            turns += [own[own != y], others[~frozen[x, others] & (others != x)]]
+        for x, y in zip(xs[low:high].tolist(), ys[low:high].tolist(), strict=True):
+            # the subsets of x's neighbours, then those of y's that are not all neighbours of x too
+            own, others = _subsets(near[x][near[x] != y], size), _subsets(near[y][near[y] != x], size)
+            turns += [own, others[~frozen[x][others].all(axis=1)]]
         starts = np.cumsum([0, *map(len, turns)])[::2]
-        given = np.concatenate([*turns, np.empty(0, np.int64)])
-        asking, at = np.arange(low, low + len(turns) // 2), starts[:-1].copy()
+        given = np.concatenate([*turns, np.empty((0, size), np.int64)])
+        asking, at = np.arange(low, high), starts[:-1].copy()
         while len(asking) and not clock.over():
             left = starts[asking - low + 1] - at
             asking, at, left = asking[left > 0], at[left > 0], left[left > 0]
@@ -216,7 +224,7 @@ def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clo
             pair = np.repeat(np.arange(len(asking)), chunk)
             first = np.cumsum(chunk) - chunk
             sets = given[at[pair] + np.arange(len(pair)) - first[pair]]
-            p = test.p_array(xs[asking[pair]], ys[asking[pair]], sets[:, None])
+            p = test.p_array(xs[asking[pair]], ys[asking[pair]], sets)
             # of each pair what comes after the first set that separates it was not asked
             hit = np.flatnonzero(p > test.alpha)
             stop = np.full(len(asking), len(p))
@@ -224,13 +232,13 @@ def _single_sets(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clo
             counted = np.arange(len(p)) <= stop[pair]
             a, b = xs[asking], ys[asking]
             np.maximum.at(skeleton.p_max, (a[pair[counted]], b[pair[counted]]), p[counted])
-            ends = [e[pair[counted]].astype(np.int32) for e in (a, b)]
-            test.log.append(SetTests(ends[0], ends[1], sets[counted, None].astype(np.int32), p[counted]))
+            tails, heads = (e[pair[counted]].astype(np.int32) for e in (a, b))
+            test.note(SetTests(tails, heads, sets[counted].astype(np.int32), p[counted]))
             done = stop < len(p)
             for x, y, z in zip(a[done].tolist(), b[done].tolist(), sets[stop[done]].tolist(), strict=True):
                 skeleton.adjacent[x, y] = skeleton.adjacent[y, x] = False
                 open_pairs[x, y] = open_pairs[y, x] = False
-                skeleton.separators[x, y] = (z,)
+                skeleton.separators[x, y] = tuple(z)
             clock.advance(int(counted.sum()), f"sets of {size}")
             asking, at = asking[~done], (at + chunk)[~done]
         if clock.over():
@@ -244,6 +252,16 @@ def _pairs_of(flags: Flags) -> tuple[Ints, Ints]:
     found = [x + 1 + np.flatnonzero(row[x + 1 :]) for x, row in enumerate(flags)]
     xs = np.repeat(np.arange(len(flags)), [len(ys) for ys in found])
     return xs, np.concatenate([*found, np.empty(0, np.int64)])
+
+
+def _subsets(nodes: Ints, size: int) -> Ints:
+    """Return the subsets of some nodes of one size, in lexicographic order: an array (subsets, size)."""
+    return nodes[:, None] if size == 1 else nodes[_combinations(len(nodes), size)]
+
+
+@lru_cache(maxsize=256)
+def _combinations(n: int, size: int) -> Ints:
+    return np.array(list(combinations(range(n), size)), dtype=np.int64).reshape(-1, size)
 
 
 def _frozen_level(test: CITest, skeleton: Skeleton, open_pairs: Flags, clock: Clock, size: int) -> bool:

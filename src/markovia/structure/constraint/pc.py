@@ -65,7 +65,8 @@ def pc(
         p-value, "bidirected" gives the edge an arrowhead at both ends. Both are reported in `notes` and
         `details.conflicts`.
     keep_tests
-        Whether the tests are in the result; a number keeps the first so many.
+        Whether the tests are in the result; a number keeps the first so many. Beyond some 67 million tests the rest is
+        only counted.
     parallel
         False for a single thread.
 

@@ -4,14 +4,14 @@ For each node the further parents that gain are kept in a short list, best first
 the lists of nodes whose parents changed are looked up or computed anew, when they are next asked for: what a walk through
 equivalent graphs changes again in between is never scored. A reversal gains what the removal does and the addition of the
 other direction; where the latter gains nothing, the removal alone is no worse, so the lists know all that a climb needs.
-Cost of a step: one pass over nodes and edges, the ancestors of each node as bits, and the scores of a few children with each
-further parent. Compiled code (`markovia.kernels.structure.edge_steps`) does a step once it is there or worth waiting for;
-plain code before gives the same answers.
+Cost of a step: one pass over nodes and edges, the ancestors of a few nodes as bits, and the scores of a few children with
+each further parent. Compiled code (`markovia.kernels.structure.edge_steps`) does a step once it is there or worth waiting
+for; plain code before gives the same answers.
 """
 
 import sys
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ COMPILE_SECONDS = 3.0
 """What plain steps may take in a process before the compiled code is made for this and later runs."""
 
 _plain_spent = 0.0
+_steps: Any = None
 
 
 class EdgeMove(NamedTuple):
@@ -63,8 +64,6 @@ class EdgeMoves:
 
     Attributes
     ----------
-    parents
-        The graph.
     total
         The score of the graph.
     """
@@ -80,10 +79,10 @@ class EdgeMoves:
         self._may &= varied[:, None]
         self._may &= varied
         # of each family that was met its number; by that its score, where its further parents that gain are in the
-        # pool, and what removing each of its parents gains, in their order
+        # pool, what removing each of its parents gains, in their order, and the most that both gain
         self._families: dict[Family, int] = {}
         self._scores, self._ends_of = np.empty(1024), np.empty((2, 1024), dtype=np.int64)
-        self._removes_of = np.zeros((1024, 4))
+        self._removes_of, self._tops_of = np.zeros((1024, 4)), np.empty((2, 1024))
         self._pool_tails, self._pool_gains = np.empty(1024, dtype=np.int32), np.empty(1024)
         self._pool_size = 0
         if self.n and not any(map(len, parents)) and rules.max_parents > 0:
@@ -94,36 +93,35 @@ class EdgeMoves:
 
     def restart(self, parents: Parents) -> None:
         """Go to another graph."""
-        self.parents = [list(own) for own in parents]
-        widest = max(map(len, self.parents), default=0)
+        widest = max(map(len, parents), default=0)
         self._up = np.zeros((self.n, max(4, widest)), dtype=np.int32)
-        self._removes = np.zeros(self._up.shape)
-        self._n_up = np.array([len(own) for own in self.parents], dtype=np.int32)
-        for node, own in enumerate(self.parents):
+        self._n_up = np.array([len(own) for own in parents], dtype=np.int32)
+        for node, own in enumerate(parents):
             self._up[node, : len(own)] = own
         # the edge i -> j as the number i n + j, in increasing order
-        edges = [tail * self.n + head for head, own in enumerate(self.parents) for tail in own]
+        edges = [tail * self.n + head for head, own in enumerate(parents) for tail in own]
         self._edges = np.sort(np.array(edges, dtype=np.int64))
-        self._now = np.zeros(self.n)
-        self._start, self._end = np.zeros(self.n, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
+        # of each node the number of its family, and the most that an addition and a removal gain; out of date where
+        # `_stale` says so
+        self._family, self._tops = np.zeros(self.n, dtype=np.int64), np.zeros((2, self.n))
+        self._stale = np.ones(self.n, dtype=bool)
+        # of each node its ancestors, and how many of its parents they were found for; -1: out of date
         self._above = np.zeros((self.n, max(1, -(-self.n // 64))), dtype=np.uint64)
-        self._stale = set(range(self.n))
-        self._lost = True
+        self._traced, self._room = np.full(self.n, -1), np.empty(self.n, dtype=np.int64)
+        self.total = 0.0
         self.settle()
 
     def settle(self) -> None:
-        """Bring the gains and the paths up to date."""
-        if self._stale:
-            self._refresh(self._stale)
-            self._stale.clear()
-            self.total = float(self._now.sum())
-        if self._lost:
-            self._find_above()
-            self._lost = False
+        """Bring the gains up to date."""
+        if self._stale.any():
+            self._refresh(np.flatnonzero(self._stale))
+            self._stale[:] = False
+            self.total = float(self._scores[self._family].sum())
 
-    def copy(self) -> list[list[int]]:
-        """Return the graph as it is now."""
-        return [own.copy() for own in self.parents]
+    @property
+    def parents(self) -> list[list[int]]:
+        """The graph as it is now: each node's parents in increasing order."""
+        return [row[:k] for row, k in zip(self._up.tolist(), self._n_up.tolist(), strict=True)]
 
     @property
     def n_edges(self) -> int:
@@ -144,7 +142,7 @@ class EdgeMoves:
     @property
     def blocked(self) -> Flags:
         """`blocked[i, j]`: there is a directed path from j to i (also where i is j), so i -> j would make a cycle."""
-        self.settle()
+        self._find_above()
         bits = np.unpackbits(self._above.view(np.uint8), axis=1, count=self.n, bitorder="little")
         return bits.astype(bool)
 
@@ -156,6 +154,7 @@ class EdgeMoves:
         if number == len(self._scores):
             self._scores = np.resize(self._scores, 2 * number)
             self._ends_of = np.pad(self._ends_of, ((0, 0), (0, number)))
+            self._tops_of = np.pad(self._tops_of, ((0, 0), (0, number)))
             self._removes_of = np.pad(self._removes_of, ((0, number), (0, 0)))
         while len(removes) > self._removes_of.shape[1]:
             self._removes_of = np.pad(self._removes_of, ((0, 0), (0, self._removes_of.shape[1])))
@@ -167,18 +166,18 @@ class EdgeMoves:
         self._pool_size = end
         self._scores[number], self._ends_of[:, number] = score, (start, end)
         self._removes_of[number, : len(removes)] = removes
+        self._tops_of[:, number] = gains[0] if len(gains) else -np.inf, removes.max(initial=-np.inf)
 
-    def _refresh(self, children: Iterable[int]) -> None:
-        """Look up or compute what is known of some nodes with their present parents."""
-        keys = [(child, tuple(self.parents[child])) for child in children]
-        fresh = [key for key in keys if key not in self._families]
-        if fresh:
-            self._compute(fresh)
-        nodes, numbers = [key[0] for key in keys], [self._families[key] for key in keys]
-        self._now[nodes] = self._scores[numbers]
-        self._start[nodes], self._end[nodes] = self._ends_of[:, numbers]
-        width = min(self._removes.shape[1], self._removes_of.shape[1])
-        self._removes[nodes, :width] = self._removes_of[numbers, :width]
+    def _refresh(self, nodes: NDArray[np.int64]) -> None:
+        """Look up or compute the families of some nodes with their present parents."""
+        ups = zip(nodes.tolist(), self._up[nodes].tolist(), self._n_up[nodes].tolist(), strict=True)
+        keys = [(node, tuple(row[:k])) for node, row, k in ups]
+        numbers = [self._families.get(key, -1) for key in keys]
+        if -1 in numbers:
+            self._compute([key for key, number in zip(keys, numbers, strict=True) if number < 0])
+            numbers = [self._families[key] for key in keys]
+        self._family[nodes] = numbers
+        self._tops[:, nodes] = self._tops_of[:, numbers]
 
     def _compute(self, families: Sequence[Family]) -> None:
         asked = []
@@ -188,9 +187,10 @@ class EdgeMoves:
             free[list(own)] = False
             asked.append((child, own, np.flatnonzero(free)))
             single.extend((child, own[:i] + own[i + 1 :]) for i in range(len(own)))
+        lists = self.score.gainful(asked, self.least, single)
         values = self.score.many(single)
         at = len(families)
-        for k, found in enumerate(self.score.gainful(asked, self.least)):
+        for k, found in enumerate(lists):
             child, own = families[k]
             removes = values[at : at + len(own)] - values[k]
             removes[self.rules.required[list(own), child]] = -np.inf
@@ -199,17 +199,16 @@ class EdgeMoves:
 
     def gains(self) -> "MoveGains":
         """Return what each move gains; minus infinity where it is not legal or gains no more than `least`."""
-        blocked = self.blocked
+        self.settle()
+        blocked, parents = self.blocked, self.parents
         adds = np.full((self.n, self.n), -np.inf)
-        for child in range(self.n):
-            own = slice(self._start[child], self._end[child])
-            adds[self._pool_tails[own], child] = self._pool_gains[own]
+        for child, (start, end) in enumerate(self._ends_of[:, self._family].T.tolist()):
+            adds[self._pool_tails[start:end], child] = self._pool_gains[start:end]
         tails, heads = self._ends()
         ends = list(zip(tails.tolist(), heads.tolist(), strict=True))
-        places = [self.parents[h].index(t) for t, h in ends]
-        removes = self._removes[heads, places]
+        removes = self._removes_of[self._family[heads], [parents[h].index(t) for t, h in ends]]
         # to be reversed, an edge must be the only directed path from its tail to its head
-        lone = [not any(blocked[p, t] for p in self.parents[h] if p != t) for t, h in ends]
+        lone = [not any(blocked[p, t] for p in parents[h] if p != t) for t, h in ends]
         turns = np.where(np.array(lone, dtype=bool), removes + adds[heads, tails], -np.inf)
         adds[blocked] = -np.inf
         return MoveGains(adds, tails, heads, removes, turns)
@@ -226,10 +225,13 @@ class EdgeMoves:
         gain, what, tail, head = kernel.best_move(
             self._up,
             self._n_up,
-            self._removes,
             self._above,
-            self._start,
-            self._end,
+            self._traced,
+            self._room,
+            self._tops,
+            self._family,
+            self._ends_of,
+            self._removes_of,
             self._pool_tails,
             self._pool_gains,
             self.rounding,
@@ -246,23 +248,14 @@ class EdgeMoves:
         self.settle()
         _, what, tail, head = move
         self.total += move.gain
-        self._stale.add(head)
-        if what == ADD:
-            insort(self.parents[head], tail)
-            self._write(head)
-            self._relink(add=tail * self.n + head)
-            below = (self._above[:, head >> 6] >> np.uint64(head & 63)) & np.uint64(1) != 0
-            self._above[below] |= self._above[tail]
-            return
-        self._lost = True
-        self.parents[head].remove(tail)
-        self._write(head)
-        self._relink(remove=tail * self.n + head)
-        if what == REVERSE:
-            insort(self.parents[tail], head)
-            self._write(tail)
-            self._relink(add=head * self.n + tail)
-            self._stale.add(tail)
+        if what != ADD:
+            self._set_parents(head, [p for p in self._parents_of(head) if p != tail])
+            self._relink(remove=tail * self.n + head)
+        if what != REMOVE:
+            parent, child = (tail, head) if what == ADD else (head, tail)
+            self._set_parents(child, sorted([*self._parents_of(child), parent]))
+            self._relink(add=parent * self.n + child)
+        self._traced[:] = -1
 
     def _relink(self, add: int = -1, remove: int = -1) -> None:
         """Put an edge into the list of edges, or take one out."""
@@ -270,14 +263,16 @@ class EdgeMoves:
         kept = self._edges[at + (remove >= 0) :]
         self._edges = np.concatenate([self._edges[:at], *([[add]] if add >= 0 else []), kept])
 
-    def _write(self, node: int) -> None:
-        """Copy a node's parents to the arrays."""
-        own = self.parents[node]
+    def _parents_of(self, node: int) -> list[int]:
+        found: list[int] = self._up[node, : self._n_up[node]].tolist()
+        return found
+
+    def _set_parents(self, node: int, own: list[int]) -> None:
         if len(own) > self._up.shape[1]:
-            wider = ((0, 0), (0, self._up.shape[1]))
-            self._up, self._removes = np.pad(self._up, wider), np.pad(self._removes, wider)
+            self._up = np.pad(self._up, ((0, 0), (0, self._up.shape[1])))
         self._up[node, : len(own)] = own
         self._n_up[node] = len(own)
+        self._stale[node] = True
 
     def walk_in_class(self, tries: int, rng: np.random.Generator) -> int:
         """Reverse random covered edges, which leads to equivalent graphs; return how many were reversed.
@@ -287,58 +282,42 @@ class EdgeMoves:
         if not self.n_edges:
             return 0
         chosen = rng.integers(self.n_edges, size=tries)
-        edges = self._edges.copy()
         kernel = _kernel()
         if kernel is None:
             began = now()
-            done = self._plain_walk(edges, chosen.tolist())
+            done = self._plain_walk(chosen.tolist())
             _spend(now() - began)
         else:
-            done = int(kernel.walk(self._up, self._n_up, edges, chosen, self._may, self.rules.required))
+            may, required = self._may, self.rules.required
+            done = kernel.walk(self._up, self._n_up, self._edges, chosen, may, required, self._stale)
         if done:
-            turned = edges[edges != self._edges]
-            touched = np.unique(np.concatenate([turned // self.n, turned % self.n])).tolist()
-            rows, sizes = self._up[touched].tolist(), self._n_up[touched].tolist()
-            for node, row, size in zip(touched, rows, sizes, strict=True):
-                self.parents[node] = row[:size]
-            self._edges = np.sort(edges)
-            self._stale.update(touched)
-            self._lost = True
-        return done
+            self._edges.sort()
+            self._traced[:] = -1
+        return int(done)
 
-    def _plain_walk(self, edges: NDArray[np.int64], chosen: list[int]) -> int:
-        up = [own.copy() for own in self.parents]
-        turned: set[int] = set()
-        done = 0
+    def _plain_walk(self, chosen: list[int]) -> int:
+        up, done = self.parents, 0
         for k in chosen:
-            tail, head = divmod(int(edges[k]), self.n)
-            if (
-                len(up[head]) != len(up[tail]) + 1
-                or not self._may[tail, head]
-                or self.rules.required[tail, head]
-            ):
+            tail, head = divmod(int(self._edges[k]), self.n)
+            if not self._may[tail, head] or self.rules.required[tail, head]:
                 continue
-            above = up[tail].copy()
-            insort(above, tail)
-            if above == up[head]:
+            if sorted([*up[tail], tail]) == up[head]:
                 up[head].remove(tail)
                 insort(up[tail], head)
-                edges[k] = head * self.n + tail
-                turned.update((tail, head))
+                self._edges[k] = head * self.n + tail
+                self._set_parents(head, up[head])
+                self._set_parents(tail, up[tail])
                 done += 1
-        for node in turned:
-            self._up[node, : len(up[node])] = up[node]
-            self._n_up[node] = len(up[node])
         return done
 
     def disturb(self, steps: int, rng: np.random.Generator) -> None:
         """Make random legal moves."""
         for _ in range(steps):
-            blocked, edges = self.blocked, self.edges
+            blocked, edges, parents = self.blocked, self.edges, self.parents
             room = self._n_up < self.rules.max_parents
             adds = self._may.T & room & ~blocked & ~edges
             ends = np.argwhere(edges & ~self.rules.required)
-            lone = [not any(blocked[p, t] for p in self.parents[h] if p != t) for t, h in ends.tolist()]
+            lone = [not any(blocked[p, t] for p in parents[h] if p != t) for t, h in ends.tolist()]
             may = self._may[ends[:, 0], ends[:, 1]] & room[ends[:, 0]] & np.array(lone, dtype=bool)
             choices = [np.argwhere(adds), ends, ends[may]]
             kinds = [k for k, own in enumerate(choices) if len(own)]
@@ -349,27 +328,25 @@ class EdgeMoves:
             self.apply(EdgeMove(self._gain(what, tail, head), what, tail, head))
 
     def _gain(self, what: int, tail: int, head: int) -> float:
-        own = self.parents[head]
+        own = self._parents_of(head)
         new = [*own, tail] if what == ADD else [p for p in own if p != tail]
         gain = self.score.local(head, new) - self.score.local(head, own)
         if what == REVERSE:
-            gain += self.score.local(tail, [*self.parents[tail], head])
-            gain -= self.score.local(tail, self.parents[tail])
+            own = self._parents_of(tail)
+            gain += self.score.local(tail, [*own, head]) - self.score.local(tail, own)
         return gain
 
     def _find_above(self) -> None:
         kernel = _kernel()
         if kernel is not None:
-            room = np.empty((2, self.n), dtype=np.int64)
-            kernel.find_above(self._up, self._n_up, self._above, room[0], room[1])
+            kernel.find_above(self._up, self._n_up, self._above, self._traced, self._room)
             return
         began = now()
         n = self.n
         below: list[list[int]] = [[] for _ in range(n)]
-        for node, own in enumerate(self.parents):
-            for parent in own:
-                below[parent].append(node)
-        waiting = [len(own) for own in self.parents]
+        for parent, node in zip(*(ends.tolist() for ends in self._ends()), strict=True):
+            below[parent].append(node)
+        waiting = self._n_up.tolist()
         above = [1 << node for node in range(n)]
         ready = [node for node in range(n) if not waiting[node]]
         while ready:
@@ -383,6 +360,7 @@ class EdgeMoves:
         size = 8 * self._above.shape[1]
         packed = np.frombuffer(b"".join(bits.to_bytes(size, "little") for bits in above), dtype="<u8")
         self._above[:] = packed.reshape(self._above.shape)
+        self._traced[:] = self._n_up
         _spend(now() - began)
 
 
@@ -454,10 +432,10 @@ def _spend(seconds: float) -> None:
 
 def _kernel() -> Any:
     """Return the compiled steps, or None where plain ones are done before they would be there."""
-    from markovia.kernels.compiled_code import loaded, on_disk
+    global _steps
+    if _steps is None:
+        from markovia.kernels.compiled_code import loaded, on_disk
 
-    if loaded(STEPS) or _plain_spent > COMPILE_SECONDS or ("numba" in sys.modules and on_disk(STEPS)):
-        from markovia.kernels.structure import edge_steps
-
-        return edge_steps
-    return None
+        if loaded(STEPS) or _plain_spent > COMPILE_SECONDS or ("numba" in sys.modules and on_disk(STEPS)):
+            from markovia.kernels.structure import edge_steps as _steps
+    return _steps

@@ -102,7 +102,7 @@ def hill_climb(
         path.append(SearchStep(f"restart {made}", moves.total, clock.seconds))
         climb.run()
         if moves.total > best_score + moves.rounding:
-            best, best_score = moves.copy(), moves.total
+            best, best_score = moves.parents, moves.total
     details = ClimbDetails(climb.steps, score.n_computed, climb.walked, made)
     return FoundGraph(graph_of(best, task.names), score=best_score, path=path, details=details)
 
@@ -139,7 +139,7 @@ class HillClimb:
             climbs = min(MOST_CLIMBS, max(LEAST_CLIMBS, moves.n // NODES_A_CLIMB))
             climbs = max(1, min(climbs, MOST_NODES // max(1, moves.n)))
         self.run()
-        best, best_score = moves.copy(), moves.total
+        best, best_score = moves.parents, moves.total
         for again in range(2, climbs + 1 if self.walks else 0):
             if self.over():
                 break
@@ -147,7 +147,7 @@ class HillClimb:
             self.path.append(SearchStep(f"climb {again}", moves.total, self.task.clock.seconds))
             self.run()
             if moves.total > best_score + moves.rounding:
-                best, best_score = moves.copy(), moves.total
+                best, best_score = moves.parents, moves.total
         return best, best_score
 
     def run(self) -> None:

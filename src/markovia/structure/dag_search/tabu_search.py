@@ -66,7 +66,7 @@ def tabu(
     moves = EdgeMoves(score, task.rules, begin, least=-np.inf)
     path = [SearchStep("start", moves.total, clock.seconds)]
     best: Parents
-    best, best_score = moves.copy(), moves.total
+    best, best_score = moves.parents, moves.total
     climb = HillClimb(task, moves, path, walks, max_steps)
     if climbs != 0:
         best, best_score = climb.often(begin, climbs)
@@ -94,7 +94,7 @@ def tabu(
         edge = f"{WORDS[move.what]} {task.names[move.tail]} -> {task.names[move.head]}"
         path.append(SearchStep(edge, moves.total, clock.seconds))
         if moves.total > best_score + moves.rounding:
-            best, best_score, worse = moves.copy(), moves.total, 0
+            best, best_score, worse = moves.parents, moves.total, 0
         else:
             worse += 1
             if climb.walks and worse % length == 0:

@@ -233,8 +233,11 @@ class _Packed:
     def _stretches(self, sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
         """Cut the groups into stretches of about equal work, one where threads would not pay."""
         work = np.cumsum(sizes + 8.0)
-        threads = thread_count()
-        if threads == 1 or len(sizes) == 1 or work[-1] * self.codes.shape[1] < SHARED_WORK:
+        if (
+            len(sizes) == 1
+            or work[-1] * self.codes.shape[1] < SHARED_WORK
+            or (threads := thread_count()) == 1
+        ):
             return [(0, len(sizes))]
         parts = min(4 * threads, len(sizes))
         edges = np.unique(np.searchsorted(work, np.linspace(0.0, work[-1], parts + 1)[1:-1]) + 1)

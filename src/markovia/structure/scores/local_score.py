@@ -64,25 +64,39 @@ class LocalScore(ABC):
         found = self._compute(families)
         return np.split(found, np.cumsum([len(fresh) for _, _, fresh in groups])[:-1])
 
+    def _extend_and_compute(
+        self, groups: Sequence[Extension], families: Sequence[Family]
+    ) -> tuple[list[Array], Array]:
+        """Return what `_extend` and `_compute` do; scores that save by doing both at once override this."""
+        computed = self._compute(families) if families else np.empty(0)
+        return self._extend(groups) if groups else [], computed
+
     def local(self, child: int, parents: Sequence[int] = ()) -> float:
         """Return the score of one family; parents in any order."""
         return float(self.many([(child, tuple(sorted(parents)))])[0])
 
     def many(self, families: Sequence[Family]) -> Array:
         """Return the scores of families; parents in increasing order."""
-        known = self.known
+        fresh = self._unknown(families)
+        if fresh:
+            self._remember(fresh, self._compute(fresh))
+        return np.array([self.known[f] for f in families])
+
+    def _unknown(self, families: Iterable[Family]) -> list[Family]:
+        """Return the families that have to be computed, each once."""
         fresh = []
         for family in dict.fromkeys(families):
-            if family not in known:
+            if family not in self.known:
                 seen = self._as_extension(family)
                 if seen is None:
                     fresh.append(family)
                 else:
-                    known[family] = seen
-        if fresh:
-            self.n_computed += len(fresh)
-            known.update(zip(fresh, self._compute(fresh).tolist(), strict=True))
-        return np.array([known[f] for f in families])
+                    self.known[family] = seen
+        return fresh
+
+    def _remember(self, families: Sequence[Family], scores: Array) -> None:
+        self.n_computed += len(families)
+        self.known.update(zip(families, scores.tolist(), strict=True))
 
     def added(self, child: int, parents: Sequence[int], candidates: Numbers) -> Array:
         """Return for each candidate the score of the child with the parents and the candidate."""
@@ -111,11 +125,15 @@ class LocalScore(ABC):
         return [row[wanted] for row, wanted in rows]
 
     def gainful(
-        self, asked: Iterable[tuple[int, Sequence[int], NDArray[np.int64]]], least: float = 0.0
+        self,
+        asked: Iterable[tuple[int, Sequence[int], NDArray[np.int64]]],
+        least: float = 0.0,
+        families: Sequence[Family] = (),
     ) -> list[Gainful]:
         """Return for each (child, parents, candidates) those candidates that gain more than `least`, and what they gain.
 
-        Nothing else is kept: with n variables the rows of `added_batch` hold n numbers each, these lists a few.
+        Nothing else is kept: with n variables the rows of `added_batch` hold n numbers each, these lists a few. `families`
+        are computed along with them, and known afterwards.
         """
         found: list[Gainful] = []
         part: list[Extension] = []
@@ -124,18 +142,20 @@ class LocalScore(ABC):
             part.append((child, tuple(sorted(parents)), candidates))
             held += len(candidates)
             if held >= AT_ONCE:
-                found += self._gainful(part, least)
-                part, held = [], 0
-        return found + self._gainful(part, least)
+                found += self._gainful(part, least, families)
+                part, held, families = [], 0, ()
+        return found + self._gainful(part, least, families)
 
-    def _gainful(self, asked: Sequence[Extension], least: float) -> list[Gainful]:
-        now = self.many([(child, base) for child, base, _ in asked]).tolist()
+    def _gainful(self, asked: Sequence[Extension], least: float, families: Sequence[Family]) -> list[Gainful]:
+        fresh = self._unknown([*families, *((child, base) for child, base, _ in asked)])
         some = [group for group in asked if len(group[2])]
-        self.n_computed += sum(len(fresh) for _, _, fresh in some)
-        scores = iter(self._extend(some) if some else ())
+        self.n_computed += sum(len(candidates) for _, _, candidates in some)
+        extended, computed = self._extend_and_compute(some, fresh)
+        self._remember(fresh, computed)
+        scores = iter(extended)
         found = []
-        for (_, _, candidates), before in zip(asked, now, strict=True):
-            gains = next(scores) - before if len(candidates) else np.empty(0)
+        for child, base, candidates in asked:
+            gains = next(scores) - self.known[child, base] if len(candidates) else np.empty(0)
             places = np.flatnonzero(gains > least)
             places = places[np.argsort(-gains[places], kind="stable")]
             found.append((candidates[places], gains[places]))

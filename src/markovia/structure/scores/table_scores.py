@@ -8,6 +8,7 @@ Cost: see `markovia.kernels.structure.family_scores`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -56,6 +57,9 @@ class TableScore(LocalScore):
         self.sample_size = sample_size
         self.equivalent = kind != ONES
         self.tables = FamilyTables(data.table, data.names)
+        # the states of each column, with 1 for the last, -1, which is no column
+        self._size_of = np.append(self.tables.cards, 1).astype(np.float64)
+        self._sizes: list[float] = self._size_of.tolist()
 
     def _penalty(self, own: Array, configurations: Array) -> Array:
         """Return what is taken away from a family's sum, given its child's states and its parent configurations."""
@@ -74,23 +78,34 @@ class TableScore(LocalScore):
         return found
 
     def _compute(self, families: Sequence[Family]) -> Array:
-        own, configurations = self._sizes(families)
-        found = self._by_sets(families) if self.equivalent and len(families) >= SHARED_SETS else None
-        if found is None:
-            groups, place = _grouped(families)
-            found = np.empty(len(families))
-            found[place] = np.concatenate(self.tables.sums(groups, self.kind, self.sample_size))
-        return found - self._penalty(own, configurations)
+        if self.equivalent and len(families) >= SHARED_SETS:
+            found = self._by_sets(families)
+            if found is not None:
+                return found
+        return self._extend_and_compute((), families)[1]
 
     def _extend(self, groups: Sequence[Extension]) -> list[Array]:
-        cards = self.tables.cards
-        results = []
-        for (child, base, fresh), sums in zip(
-            groups, self.tables.sums(groups, self.kind, self.sample_size), strict=True
-        ):
-            spread = np.prod(cards[list(base)], dtype=np.float64) * cards[fresh].astype(np.float64)
-            results.append(sums - self._penalty(np.full(len(fresh), float(cards[child])), spread))
-        return results
+        sizes = self._sizes
+        return [
+            sums
+            - self._penalty(
+                np.full(len(fresh), sizes[child]), prod(sizes[v] for v in base) * self._size_of[fresh]
+            )
+            for (child, base, fresh), sums in zip(
+                groups, self.tables.sums(groups, self.kind, self.sample_size), strict=True
+            )
+        ]
+
+    def _extend_and_compute(
+        self, groups: Sequence[Extension], families: Sequence[Family]
+    ) -> tuple[list[Array], Array]:
+        """Do both in one pass: of a few families calling costs more than counting, and each is an extension of one less."""
+        more, place = _grouped(families)
+        scores = self._extend([*groups, *more])
+        found = np.empty(len(families))
+        if families:
+            found[place] = np.concatenate(scores[len(groups) :])
+        return scores[: len(groups)], found
 
     def _by_sets(self, families: Sequence[Family]) -> Array | None:
         """Compute families as differences of sets, unless they share too few."""
@@ -102,14 +117,11 @@ class TableScore(LocalScore):
             below[k] = at.setdefault(parents, len(at))
         if len(at) > 0.8 * len(families):
             return None
-        sums = self.sets(list(at))
-        found: Array = sums[above] - sums[below]
+        sums, sizes = self.sets(list(at)), self._sizes
+        own = np.array([sizes[child] for child, _ in families])
+        configurations = np.array([prod(sizes[v] for v in parents) for _, parents in families], dtype=float)
+        found: Array = sums[above] - sums[below] - self._penalty(own, configurations)
         return found
-
-    def _sizes(self, families: Sequence[Family]) -> tuple[Array, Array]:
-        cards = self.tables.cards.astype(np.float64)
-        own = cards[[child for child, _ in families]]
-        return own, np.array([np.prod(cards[list(parents)]) for _, parents in families])
 
 
 def _grouped(families: Sequence[Family]) -> tuple[list[Extension], list[int]]:

@@ -10,6 +10,7 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
+from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.shown import InNotebooks
@@ -45,11 +46,8 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
     ) -> None:
         self._variables, self._steps, self._offsets = dict(variables), dict(steps), offsets
         self.log_prob, self.info = log_prob, info
-        self.mean = {n: self._split(x) for n, x in (mean or {}).items()}
-        self.var = {n: self._split(x) for n, x in (var or {}).items()}
-
-    def _split(self, rows: Array) -> list[Array]:
-        return [rows[a:b] for a, b in zip(self._offsets[:-1], self._offsets[1:], strict=True)]
+        self.mean = {n: PerSequence.of(x, offsets) for n, x in (mean or {}).items()}
+        self.var = {n: PerSequence.of(x, offsets) for n, x in (var or {}).items()}
 
     def rows(self, kept: Ints, steps: int) -> "Beliefs":
         """Return only some rows, `steps` of them for each sequence."""
@@ -64,7 +62,7 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
             raise InvalidArgument(f"{name!r} is a number; take mean[{name!r}] and var[{name!r}]")
         if name not in self._steps:
             raise UnknownVariable(name, [*self._steps], "the answer")
-        return self._split(self._steps[name])
+        return PerSequence.of(self._steps[name], self._offsets)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._steps)

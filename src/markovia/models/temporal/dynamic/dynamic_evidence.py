@@ -1,13 +1,13 @@
 """What was seen of a dynamic network, read from frames and laid out for the engines."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences, read_sequences
+from markovia.data.sequences.sequences import Lengths, Sequences, read_sequences
 from markovia.data.tables.data_files import names_data
 from markovia.data.tables.frames import as_frame
 from markovia.data.tables.state_codes import column_codes
@@ -65,7 +65,7 @@ class Evidence:
 def read_evidence(
     variables: Mapping[str, Variable],
     data: Any,
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     by: str | None = None,
     *,
     only: bool = False,
@@ -101,14 +101,18 @@ def read_evidence(
     return Evidence(rows, codes, weights, numbers)
 
 
-def read_columns(data: Any, lengths: Iterable[int] | None, by: str | None) -> Sequences:
+def read_columns(data: Any, lengths: Lengths, by: str | None) -> Sequences:
     """Read sequences with named columns; those of a list may lack some, which are then hidden."""
     if isinstance(data, list | tuple) and not data:
         raise InvalidArgument("there are no sequences")
     if isinstance(data, list | tuple) and by is None and all(_has_columns(one) for one in data):
         frames = [as_frame(one) for one in data]
         columns = list(dict.fromkeys(c for frame in frames for c in frame.columns))
-        data = [frame.reindex(columns=columns).astype(object) for frame in frames]
+        dates = {c for frame in frames for c, kind in frame.dtypes.items() if kind.kind == "M"}
+        data = [
+            frame.reindex(columns=columns).astype({c: object for c in columns if c not in dates})
+            for frame in frames
+        ]
     rows = read_sequences(data, lengths, by=by)
     if not rows.columns:
         raise InvalidArgument(

@@ -1,10 +1,11 @@
 """How a dynamic network answers questions about whole sequences: which engine, and what it is handed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.errors import (
     ImpossibleEvidence,
     InvalidArgument,
@@ -51,22 +52,21 @@ def beliefs(
     process: "DynamicBayesianNetwork",
     what: str,
     data: Any,
-    lengths: Iterable[int] | None,
+    lengths: Lengths,
     by: str | None,
     targets: str | Sequence[str] | None,
     engine: str,
-    settings: Mapping[str, Any],
-    steps: int,
+    steps: int = 0,
+    **options: Any,
 ) -> Beliefs:
-    """Answer `filter`, `smooth` and `forecast`."""
+    """Answer `filter`, `smooth` and `forecast`; options are settings of the engine, None where they are left out."""
     begin = now()
     check_choice("engine", engine, ENGINES)
+    settings = {name: value for name, value in options.items() if value is not None}
     for name in settings:
         if name not in SETTINGS[engine]:
             raise UnknownArgument(f"engine={engine!r} takes {', '.join(SETTINGS[engine])}, not {name!r}")
-    networks = process.ready()
-    variables = {n: networks[0].variable(n) for n in process.variables}
-    evidence = unseen([0]) if data is None and steps else read_evidence(variables, data, lengths, by)
+    networks, variables, evidence = _opened(process, data, lengths, by, nothing=steps > 0)
     ahead = None
     if steps:
         evidence, ahead = longer(evidence, steps)
@@ -106,6 +106,16 @@ def beliefs(
         smooth = what == "smooth"
         found = approximate(process, networks, asked, evidence, engine, settings, begin, smooth=smooth)
     return found if ahead is None else found.rows(ahead, steps)
+
+
+def _opened(
+    process: "DynamicBayesianNetwork", data: Any, lengths: Lengths, by: str | None, *, nothing: bool = False
+) -> tuple[list[BayesianNetwork], dict[str, Any], Evidence]:
+    """Return a process's networks and variables, and what was seen; `nothing` says that no data is fine."""
+    networks = process.ready()
+    variables = {n: networks[0].variable(n) for n in process.variables}
+    blank = nothing and data is None
+    return networks, variables, unseen([0]) if blank else read_evidence(variables, data, lengths, by)
 
 
 def _targets(
@@ -154,14 +164,10 @@ def _exact(
     return Beliefs(variables, found, evidence.offsets, engine.log_probs, info)
 
 
-def decode(
-    process: "DynamicBayesianNetwork", data: Any, lengths: Iterable[int] | None, by: str | None
-) -> BestPaths:
+def decode(process: "DynamicBayesianNetwork", data: Any, lengths: Lengths, by: str | None) -> BestPaths:
     """Answer `decode`."""
     begin = now()
-    networks = process.ready()
-    variables = {n: networks[0].variable(n) for n in process.variables}
-    evidence = read_evidence(variables, data, lengths, by)
+    networks, variables, evidence = _opened(process, data, lengths, by)
     if is_gaussian(networks):
         raise InvalidArgument(
             "all variables are numbers, and the most probable ones are the means; use smooth()"
@@ -174,13 +180,9 @@ def decode(
     return BestPaths(variables, paths, evidence.offsets, engine.log_probs, info)
 
 
-def log_prob(
-    process: "DynamicBayesianNetwork", data: Any, lengths: Iterable[int] | None, by: str | None
-) -> Array:
+def log_prob(process: "DynamicBayesianNetwork", data: Any, lengths: Lengths, by: str | None) -> Array:
     """Answer `log_prob`."""
-    networks = process.ready()
-    variables = {n: networks[0].variable(n) for n in process.variables}
-    evidence = read_evidence(variables, data, lengths, by)
+    networks, _, evidence = _opened(process, data, lengths, by)
     if is_gaussian(networks):
         from markovia.models.temporal.dynamic.dynamic_gaussian import gaussian_log_prob
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.data.sequences.sequences import Sequences
+from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
 from markovia.inference.sequences.slices import lagged, split_name
@@ -51,9 +51,7 @@ class LearnedProcess(InNotebooks):
         """All edges (parent, child), the child in the present step."""
         return [(q, n) for n in self.names for q in self.parents[n]]
 
-    def fit(
-        self, data: Any = None, lengths: Iterable[int] | None = None, **settings: Any
-    ) -> DynamicBayesianNetwork:
+    def fit(self, data: Any = None, lengths: Lengths = None, **settings: Any) -> DynamicBayesianNetwork:
         """Return the dynamic network of this structure, fitted to the sequences it was learned from, or to others.
 
         The settings are those of `DynamicBayesianNetwork.fit`.
@@ -106,7 +104,7 @@ def learn_dynamic_structure(
     *,
     order: int = 1,
     intra: bool = True,
-    lengths: Iterable[int] | None = None,
+    lengths: Lengths = None,
     by: str | None = None,
     forbidden: Iterable[tuple[str, str]] = (),
     **options: Any,

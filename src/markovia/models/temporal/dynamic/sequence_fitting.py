@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from markovia.data.sequences.sequences import Lengths
 from markovia.data.tables.data_files import names_data
 from markovia.data.tables.state_codes import column_codes
 from markovia.errors import (
@@ -46,7 +47,7 @@ from markovia.runtime.clock import now
 def fit_sequences(
     networks: Sequence[BayesianNetwork],
     sequences: Any,
-    lengths: Iterable[int] | None,
+    lengths: Lengths,
     by: str | None,
     prior: Any,
     tied: str | Iterable[str],
