@@ -9,6 +9,7 @@ import pytest
 
 import markovia as mk
 from markovia.errors import ConvergenceWarning
+from markovia.kernels.compiled_code import preferred
 from markovia.optimise import ascent
 from markovia.runtime import clock as clocks
 from markovia.runtime.clock import Clock
@@ -172,10 +173,11 @@ RESUMED = {
 @pytest.mark.parametrize("name", RESUMED)
 def test_learning_goes_on_from_its_file_to_the_numbers_of_learning_that_was_not_cut(name, tmp_path):
     data, make = RESUMED[name]
-    whole = make(max_iter=7, tol=0.0).fit(data)
     kept = {"tol": 0.0, "checkpoint": tmp_path / "learning.npz"}
-    assert make(max_iter=3, **kept).fit(data).n_iter_ == 3
-    assert make(max_iter=7, **kept).fit(data).history_ == whole.history_
+    with preferred():  # plain code adds up in another order
+        whole = make(max_iter=7, tol=0.0).fit(data)
+        assert make(max_iter=3, **kept).fit(data).n_iter_ == 3
+        assert make(max_iter=7, **kept).fit(data).history_ == whole.history_
     with pytest.raises(mk.errors.InvalidArgument, match="another run"):
         make(max_iter=7, **kept).fit(data[:-1])
 
