@@ -83,15 +83,14 @@ def fold_in(
     phi: Array,
     *,
     power: float = 1.0,
-    prior: Array | float = 0.0,
     max_iter: int = 200,
     tol: float = 1e-6,
 ) -> Array:
-    """Return proportions of documents given topics; `prior` counts are added to those of topics."""
+    """Return the most probable proportions of documents given topics."""
     theta = np.full((counts.shape[0], phi.shape[1]), 1.0 / phi.shape[1])
     for _ in range(max_iter):
         _, by_document, _ = expected(counts, theta**power, phi**power, words=False)
-        new = normalised(by_document + prior, 1)
+        new = normalised(by_document, 1)
         change = float(np.abs(new - theta).max(initial=0.0))
         theta = new
         if change < tol:
