@@ -99,7 +99,7 @@ class ApproximateExpectations:
         for tables, shape, cells in layout.alike:
             values = flat.values[cells - layout.n_single].reshape(-1, *shape)
             for a, k in enumerate(shape):
-                start = graph.message_ptr[layout.scope_ptr[tables] + a]
+                start = graph.message_ptr[layout.arrays.scope_ptr[tables] + a]
                 values = values * _along(outgoing[start[:, None] + np.arange(k)], a, len(shape))
             found[cells] = _normal(values.reshape(len(tables), -1))
         return run.log_mass, found
@@ -110,7 +110,7 @@ class ApproximateExpectations:
         for tables, shape, cells in layout.alike:
             values = np.ones((len(tables), *shape))
             for a, k in enumerate(shape):
-                start = layout.starts[layout.scope[layout.scope_ptr[tables] + a]]
+                start = layout.arrays.starts[layout.arrays.scope[layout.arrays.scope_ptr[tables] + a]]
                 values = values * _along(q[start[:, None] + np.arange(k)], a, len(shape))
             found[cells] = values.reshape(len(tables), -1)
         return found
@@ -126,7 +126,7 @@ class ApproximateExpectations:
             for _ in range(ROUNDS):
                 change = 0.0
                 for a, k in enumerate(shape):
-                    start = layout.starts[layout.scope[layout.scope_ptr[tables] + a]]
+                    start = layout.arrays.starts[layout.arrays.scope[layout.arrays.scope_ptr[tables] + a]]
                     wanted = single[start[:, None] + np.arange(k)]
                     have = table.sum(axis=tuple(b for b in axes if b != a + 1))
                     change = max(change, float(np.abs(have - wanted).max(initial=0.0)))

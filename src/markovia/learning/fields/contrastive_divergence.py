@@ -92,7 +92,7 @@ class Chains:
 
     def __init__(self, layout: FieldLayout, states: NDArray[Any], seed: np.random.Generator) -> None:
         self.layout = layout
-        kind = np.int8 if layout.cards.max(initial=1) < 128 else np.int32
+        kind = np.int8 if layout.arrays.cards.max(initial=1) < 128 else np.int32
         self.states = np.ascontiguousarray(states, dtype=kind)
         self.random = seed.integers(0, 2**64, size=(len(states), 4), dtype=np.uint64)
         n = len(states)
@@ -118,7 +118,9 @@ class Chains:
         return np.asarray(np.sum(found, axis=0)) / counted
 
     def _room(self) -> tuple[NDArray[np.int64], Array]:
-        return np.empty(self.layout.n_tables, dtype=np.int64), np.empty(int(self.layout.cards.max(initial=1)))
+        return np.empty(self.layout.n_tables, dtype=np.int64), np.empty(
+            int(self.layout.arrays.cards.max(initial=1))
+        )
 
 
 def contrastive_divergence(
@@ -178,11 +180,13 @@ def cells_of(layout: FieldLayout, states: NDArray[Any]) -> Array:
     """Return the share of some configurations (one a row) in each cell."""
     n_cells, n = layout.n_cells, len(states)
     codes = states.astype(np.int64)
-    single = np.bincount((layout.starts[:-1] + codes).ravel(), minlength=n_cells)
+    single = np.bincount((layout.arrays.starts[:-1] + codes).ravel(), minlength=n_cells)
     if not layout.n_tables:
         return single / n
-    at = np.add.reduceat(codes[:, layout.scope] * layout.strides, layout.scope_ptr[:-1], axis=1)
-    wide = np.bincount((layout.n_single + layout.table_ptr[:-1] + at).ravel(), minlength=n_cells)
+    at = np.add.reduceat(
+        codes[:, layout.arrays.scope] * layout.arrays.strides, layout.arrays.scope_ptr[:-1], axis=1
+    )
+    wide = np.bincount((layout.n_single + layout.arrays.table_ptr[:-1] + at).ravel(), minlength=n_cells)
     return np.asarray((single + wide) / n)
 
 

@@ -39,13 +39,13 @@ class WrittenOut:
     def __init__(self, layout: FieldLayout) -> None:
         self.layout = layout
         n = len(layout.variables)
-        shape = layout.cards.tolist()
+        shape = layout.arrays.cards.tolist()
         states = np.indices(shape).reshape(n, -1) if n else np.zeros((0, 1), dtype=np.int64)
-        cells = [layout.starts[i] + states[i] for i in range(n)]
+        cells = [layout.arrays.starts[i] + states[i] for i in range(n)]
         for f, scope in enumerate(layout.scopes):
-            first = layout.scope_ptr[f]
-            at = sum(layout.strides[first + a] * states[i] for a, i in enumerate(scope))
-            cells.append(layout.n_single + layout.table_ptr[f] + at)
+            first = layout.arrays.scope_ptr[f]
+            at = sum(layout.arrays.strides[first + a] * states[i] for a, i in enumerate(scope))
+            cells.append(layout.n_single + layout.arrays.table_ptr[f] + at)
         self.cells = np.array(cells, dtype=np.int64).reshape(len(cells), -1)
 
     def __call__(self, log_tables: Array) -> tuple[float, Array]:
@@ -76,8 +76,8 @@ class TreeExpectations:
         n = len(layout.variables)
         slot = plan.section(SLOT)
         self.tree = CompiledTree(plan, layout.variables, [np.ones(layout.n_cells)])
-        reach = layout.cards
-        self.places = np.repeat(plan.marginal_at[slot[:n]] - layout.starts[:-1], reach) + np.arange(
+        reach = layout.arrays.cards
+        self.places = np.repeat(plan.marginal_at[slot[:n]] - layout.arrays.starts[:-1], reach) + np.arange(
             layout.n_single
         )
         self.large: dict[int, list[tuple[int, list[int]]]] = {}
@@ -93,7 +93,7 @@ class TreeExpectations:
                 continue
             states = np.indices(sizes)
             at = sum(
-                int(layout.strides[layout.scope_ptr[f] + a]) * states[held.index(s)]
+                int(layout.arrays.strides[layout.arrays.scope_ptr[f] + a]) * states[held.index(s)]
                 for a, s in enumerate(slots)
             )
             if c not in places:
@@ -107,7 +107,7 @@ class TreeExpectations:
             for c in cliques.tolist():
                 for f, index in places[c]:
                     source.append(begin + np.arange(size))
-                    target.append(layout.table_ptr[f] + index)
+                    target.append(layout.arrays.table_ptr[f] + index)
                 begin += size
         self.source, self.target = np.concatenate(source), np.concatenate(target).astype(np.int64)
 
@@ -136,7 +136,10 @@ class TreeExpectations:
             belief = state.belief(c)
             axes: list[int] = state.free_slots(c).tolist()
             for f, slots in tables:
-                low, high = layout.n_single + layout.table_ptr[f], layout.n_single + layout.table_ptr[f + 1]
+                low, high = (
+                    layout.n_single + layout.arrays.table_ptr[f],
+                    layout.n_single + layout.arrays.table_ptr[f + 1],
+                )
                 drop = tuple(i for i, s in enumerate(axes) if s not in slots)
                 kept = [s for s in axes if s in slots]
                 found[low:high] = belief.sum(axis=drop).transpose([kept.index(s) for s in slots]).ravel()
@@ -189,7 +192,7 @@ def exact_expectations(layout: FieldLayout, most: float | None = None) -> ExactE
     TooLarge
         If the tree is larger than that.
     """
-    configurations = prod(layout.cards.tolist())
+    configurations = prod(layout.arrays.cards.tolist())
     if configurations * (len(layout.variables) + layout.n_tables) <= WRITTEN_OUT:
         return WrittenOut(layout)
     if _hopeless(layout):
@@ -198,7 +201,7 @@ def exact_expectations(layout: FieldLayout, most: float | None = None) -> ExactE
             "or 'loopy-bp'"
         )
     scopes: list[tuple[int, ...]] = [(i,) for i in range(len(layout.variables))]
-    plan = plan_for(TreeStructure(layout.cards.tolist(), scopes + layout.scopes), effort=10.0)
+    plan = plan_for(TreeStructure(layout.arrays.cards.tolist(), scopes + layout.scopes), effort=10.0)
     if plan.total > (np.inf if most is None else most) or plan.bytes > max(1 << 20, default_budget()):
         raise TooLarge(
             f"exact expectations need a junction tree of {plan.total:,.3g} entries ({readable(plan.bytes)}, width "
@@ -217,7 +220,7 @@ def _hopeless(layout: FieldLayout) -> bool:
 
     starts = np.cumsum([0, *map(len, layout.scopes)])
     flat = np.array([i for scope in layout.scopes for i in scope], dtype=np.int64)
-    return wider_than(starts, flat, layout.cards, HOPELESS)
+    return wider_than(starts, flat, layout.arrays.cards, HOPELESS)
 
 
 def layout_factors(layout: FieldLayout, values: Array) -> list[Factor]:

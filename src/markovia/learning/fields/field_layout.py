@@ -39,12 +39,8 @@ class FieldLayout:
     ----------
     variables
         All variables in order; their position is their number below.
-    cards, starts
-        States of each variable, and where its cells begin.
-    scope_ptr, scope, strides, table_ptr
-        The variables of each table of two or more, their strides, and where tables begin after the single states.
-    edge_ptr, edge_factor, edge_stride
-        For each variable the tables that it is in, and its stride there.
+    arrays
+        States, scopes, strides and tables of the variables, as kernels take them.
     design
         One row a cell, one column a weight (a SciPy CSR matrix).
     base
@@ -56,27 +52,11 @@ class FieldLayout:
     """
 
     variables: tuple[Variable, ...]
-    cards: Ints
-    starts: Ints
-    scope_ptr: Ints
-    scope: Ints
-    strides: Ints
-    table_ptr: Ints
-    edge_ptr: Ints
-    edge_factor: Ints
-    edge_stride: Ints
+    arrays: FieldArrays
     design: Any
     base: Array
     names: Sequence[str]
     owner: Ints
-
-    @cached_property
-    def arrays(self) -> FieldArrays:
-        """Variables and tables as kernels take them."""
-        return FieldArrays(
-            self.cards, self.starts, self.scope_ptr, self.scope, self.strides, self.table_ptr, self.edge_ptr,
-            self.edge_factor, self.edge_stride,
-        )  # fmt: skip
 
     @property
     def n_weights(self) -> int:
@@ -91,22 +71,26 @@ class FieldLayout:
     @property
     def n_single(self) -> int:
         """The number of cells of single variables, which come first."""
-        return int(self.starts[-1])
+        return int(self.arrays.starts[-1])
 
     @property
     def n_tables(self) -> int:
         """The number of tables of two or more variables."""
-        return len(self.table_ptr) - 1
+        return len(self.arrays.table_ptr) - 1
 
     @cached_property
     def scopes(self) -> list[tuple[int, ...]]:
         """The variables of each table of two or more, by number."""
-        return [tuple(s) for s in np.split(self.scope, self.scope_ptr[1:-1])] if self.n_tables else []
+        return (
+            [tuple(s) for s in np.split(self.arrays.scope, self.arrays.scope_ptr[1:-1])]
+            if self.n_tables
+            else []
+        )
 
     @cached_property
     def cell_ptr(self) -> Ints:
         """Where each table begins among the cells, single variables first, with the end."""
-        return np.concatenate((self.starts, self.n_single + self.table_ptr[1:]))
+        return np.concatenate((self.arrays.starts, self.n_single + self.arrays.table_ptr[1:]))
 
     @cached_property
     def transposed(self) -> Any:
@@ -118,11 +102,11 @@ class FieldLayout:
         """Tables of one shape together: their numbers, the shape, and the cells of each, one row a table."""
         groups: dict[tuple[int, ...], list[int]] = {}
         for f, members in enumerate(self.scopes):
-            groups.setdefault(tuple(self.cards[list(members)].tolist()), []).append(f)
+            groups.setdefault(tuple(self.arrays.cards[list(members)].tolist()), []).append(f)
         found = []
         for shape, tables in groups.items():
             which = np.array(tables, dtype=np.int64)
-            cells = self.n_single + self.table_ptr[which][:, None] + np.arange(prod(shape))
+            cells = self.n_single + self.arrays.table_ptr[which][:, None] + np.arange(prod(shape))
             found.append((which, shape, cells))
         return found
 
@@ -130,10 +114,10 @@ class FieldLayout:
     def neighbours(self) -> tuple[Ints, Ints]:
         """For each variable the variables it shares a table with: pointers, then numbers in order."""
         n = max(len(self.variables), 1)
-        arity = np.diff(self.scope_ptr)
+        arity = np.diff(self.arrays.scope_ptr)
         pairs = []
         for k in np.unique(arity).tolist():
-            members = self.scope[self.scope_ptr[:-1][arity == k][:, None] + np.arange(k)]
+            members = self.arrays.scope[self.arrays.scope_ptr[:-1][arity == k][:, None] + np.arange(k)]
             i, j = np.nonzero(~np.eye(k, dtype=bool))
             pairs.append((members[:, i] * n + members[:, j]).ravel())
         keys = np.unique(np.concatenate(pairs)) if pairs else np.zeros(0, dtype=np.int64)
@@ -373,15 +357,17 @@ def _laid_out(
     edges = np.argsort(scope_flat, kind="stable")
     return FieldLayout(
         tuple(own.values()),
-        cards,
-        starts,
-        scope_ptr,
-        scope_flat,
-        strides,
-        table_ptr,
-        np.searchsorted(scope_flat[edges], np.arange(n + 1)).astype(np.int64),
-        np.repeat(np.arange(len(scopes), dtype=np.int64), arity)[edges],
-        strides[edges],
+        FieldArrays(
+            cards,
+            starts,
+            scope_ptr,
+            scope_flat,
+            strides,
+            table_ptr,
+            np.searchsorted(scope_flat[edges], np.arange(n + 1)).astype(np.int64),
+            np.repeat(np.arange(len(scopes), dtype=np.int64), arity)[edges],
+            strides[edges],
+        ),
         design,
         base,
         names,

@@ -135,15 +135,15 @@ def identifiability_of(layout: FieldLayout) -> Identifiability:
 
 def most_free(layout: FieldLayout) -> int:
     """Return a bound on the number of free parameters: the interactions inside the tables; exact for free tables."""
-    free: list[int] = (layout.cards - 1).tolist()
-    weighed = np.diff(layout.design.indptr[layout.starts]) > 0
-    weighed[layout.scope] = True
+    free: list[int] = (layout.arrays.cards - 1).tolist()
+    weighed = np.diff(layout.design.indptr[layout.arrays.starts]) > 0
+    weighed[layout.arrays.scope] = True
     inside: dict[tuple[int, ...], int] = {}
     for scope in layout.scopes:
         for size in range(2, len(scope) + 1):
             for some in combinations(sorted(scope), size):
                 inside[some] = prod([free[i] for i in some])
-    return min(layout.n_weights, sum(inside.values()) + int((layout.cards - 1)[weighed].sum()))
+    return min(layout.n_weights, sum(inside.values()) + int((layout.arrays.cards - 1)[weighed].sum()))
 
 
 def _interactions(layout: FieldLayout) -> Any:
@@ -156,14 +156,14 @@ def _interactions(layout: FieldLayout) -> Any:
     n = layout.n_single
     number: dict[tuple[int, ...], int] = {}
     height = n
-    first = np.repeat(layout.starts[:-1], layout.cards)
+    first = np.repeat(layout.arrays.starts[:-1], layout.arrays.cards)
     inner = np.flatnonzero(np.arange(n) != first)
     rows += [inner, inner]
     columns += [inner, first[inner]]
     values += [np.ones(len(inner)), -np.ones(len(inner))]
     contrast: dict[tuple[int, ...], Any] = {}
     for f, scope in enumerate(layout.scopes):
-        shape = tuple(layout.cards[list(scope)].tolist())
+        shape = tuple(layout.arrays.cards[list(scope)].tolist())
         if shape not in contrast:
             contrast[shape] = _contrast(shape)
         state, cell, value = contrast[shape]
@@ -174,7 +174,7 @@ def _interactions(layout: FieldLayout) -> Any:
                 at = places[tuple(slice(1, None) if a in axes else 0 for a in range(len(scope)))]
                 if size == 1:
                     i = scope[axes[0]]
-                    where[at.ravel()] = layout.starts[i] + np.arange(1, shape[axes[0]])
+                    where[at.ravel()] = layout.arrays.starts[i] + np.arange(1, shape[axes[0]])
                     continue
                 order = sorted(range(size), key=lambda a: scope[axes[a]])
                 key = tuple(scope[axes[a]] for a in order)
@@ -184,7 +184,7 @@ def _interactions(layout: FieldLayout) -> Any:
                 where[at.transpose(order).ravel()] = number[key] + np.arange(at.size)
         kept = where[state] >= 0
         rows.append(where[state[kept]])
-        columns.append(n + layout.table_ptr[f] + cell[kept])
+        columns.append(n + layout.arrays.table_ptr[f] + cell[kept])
         values.append(value[kept])
     whole = (np.concatenate(values), (np.concatenate(rows), np.concatenate(columns)))
     return coo_matrix(whole, shape=(height, layout.n_cells)).tocsr()

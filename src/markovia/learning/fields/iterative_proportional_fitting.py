@@ -74,7 +74,7 @@ def proportional_fitting(
             with np.errstate(invalid="ignore"):
                 value = float(np.nansum(np.where(observed > 0, found * observed, 0.0)))
             return FittedMargins(found, 1, 0.0, [value], True)
-    if prod(layout.cards.tolist()) <= JOINT and len(layout.variables) <= 60:
+    if prod(layout.arrays.cards.tolist()) <= JOINT and len(layout.variables) <= 60:
         return _on_joint(layout, observed, max_iterations, tolerance, progress)
     return _on_tree(layout, observed, max_iterations, tolerance, progress)
 
@@ -89,15 +89,15 @@ def decomposable_tables(layout: FieldLayout, observed: Array) -> Array | None:
     with np.errstate(divide="ignore", invalid="ignore"):
         for step in order:
             scope = layout.scopes[step.table]
-            low, high = layout.n_single + layout.table_ptr[step.table : step.table + 2]
-            margin = observed[low:high].reshape(layout.cards[list(scope)].tolist())
+            low, high = layout.n_single + layout.arrays.table_ptr[step.table : step.table + 2]
+            margin = observed[low:high].reshape(layout.arrays.cards[list(scope)].tolist())
             drop = tuple(a for a, i in enumerate(scope) if i not in step.separator)
             below = margin.sum(axis=drop, keepdims=True) if step.separator else 1.0
             found[low:high] = np.where(margin > 0, np.log(margin) - np.log(below), -np.inf).ravel()
             covered.update(scope)
         for i in range(len(layout.variables)):
             if i not in covered:
-                low, high = layout.starts[i], layout.starts[i + 1]
+                low, high = layout.arrays.starts[i], layout.arrays.starts[i + 1]
                 free = _has_weights(layout, i)
                 found[low:high] = np.log(observed[low:high]) if free else -np.log(high - low)
     return found
@@ -168,7 +168,7 @@ def perfect_order(layout: FieldLayout) -> list[MarginStep] | None:
 
 def _targets(layout: FieldLayout) -> list[int]:
     """Return the tables to scale: those of two or more variables, and single variables in none of them."""
-    inside = set(layout.scope.tolist())
+    inside = set(layout.arrays.scope.tolist())
     n = len(layout.variables)
     alone = [i for i in range(n) if i not in inside and _has_weights(layout, i)]
     return alone + [n + f for f in range(layout.n_tables)]
@@ -176,7 +176,9 @@ def _targets(layout: FieldLayout) -> list[int]:
 
 def _has_weights(layout: FieldLayout, i: int) -> bool:
     """Say whether a variable has a table of its own."""
-    return bool(layout.design.indptr[layout.starts[i + 1]] > layout.design.indptr[layout.starts[i]])
+    return bool(
+        layout.design.indptr[layout.arrays.starts[i + 1]] > layout.design.indptr[layout.arrays.starts[i]]
+    )
 
 
 def _ratio(wanted: Array, have: Array) -> Array:
@@ -192,7 +194,7 @@ def _on_joint(
     layout: FieldLayout, observed: Array, max_iterations: int, tolerance: float, progress: bool | None
 ) -> FittedMargins:
     """Scale one joint table; the tables' own factors are kept in logs beside it."""
-    shape = layout.cards.tolist()
+    shape = layout.arrays.cards.tolist()
     n = len(shape)
     logs = np.where(np.isneginf(layout.base), -np.inf, 0.0)
     joint = np.ones(shape)

@@ -90,7 +90,7 @@ class PseudoLikelihood:
         log_tables = layout.log_tables(weights)
         ones = np.ones(self.codes.shape[1])
         everyone = np.arange(len(layout.variables), dtype=np.int64)
-        work = len(rows) * (1.0 + 2 * np.diff(layout.edge_ptr)) * layout.cards
+        work = len(rows) * (1.0 + 2 * np.diff(layout.arrays.edge_ptr)) * layout.arrays.cards
         rows_value = either("markovia.kernels.fields.pseudo_likelihood:rows_value", 3 * work.sum())
 
         def part(task: tuple[int, int], room: tuple[Array, Ints]) -> tuple[float, Array]:
@@ -104,15 +104,17 @@ class PseudoLikelihood:
         return sum(value for value, _ in done) / len(rows), layout.features(slope)
 
     def _room(self) -> tuple[Array, Ints]:
-        degree = int(np.diff(self.layout.edge_ptr).max(initial=0))
-        return np.empty(int(self.layout.cards.max(initial=1))), np.empty(max(degree, 1), dtype=np.int64)
+        degree = int(np.diff(self.layout.arrays.edge_ptr).max(initial=0))
+        return np.empty(int(self.layout.arrays.cards.max(initial=1))), np.empty(
+            max(degree, 1), dtype=np.int64
+        )
 
     def _arrange(self) -> None:
         """Decide which variables are counted by cases, and count them."""
         layout = self.layout
         n, n_rows = len(layout.variables), self.codes.shape[1]
         ptr, other = layout.neighbours
-        logs = np.concatenate(([0.0], np.cumsum(np.log(layout.cards[other]))))
+        logs = np.concatenate(([0.0], np.cumsum(np.log(layout.arrays.cards[other]))))
         few = logs[ptr[1:]] - logs[ptr[:-1]] <= np.log(max(FEW_STATES, n_rows / 2)) + 1e-9
         listed, self._direct = np.flatnonzero(few), np.flatnonzero(~few)
         width = np.diff(ptr)[listed]
@@ -122,11 +124,11 @@ class PseudoLikelihood:
         stride = np.ones(len(blanket), dtype=np.int64)
         for k in range(int(width.max(initial=0)) - 1):
             here = blanket_ptr[:-1][width > k + 1] + k
-            stride[here + 1] = stride[here] * layout.cards[blanket[here]]
-        cards = layout.cards[listed]
+            stride[here + 1] = stride[here] * layout.arrays.cards[blanket[here]]
+        cards = layout.arrays.cards[listed]
         states = np.ones(len(listed), dtype=np.int64)
         last = blanket_ptr[1:][width > 0] - 1
-        states[width > 0] = stride[last] * layout.cards[blanket[last]]
+        states[width > 0] = stride[last] * layout.arrays.cards[blanket[last]]
         start = np.concatenate(([0], np.cumsum(states * cards))).astype(np.int64)
         dense = np.zeros(int(start[-1]))
         blankets = FieldBlankets(listed, blanket_ptr, blanket, stride)
@@ -135,7 +137,7 @@ class PseudoLikelihood:
         count_cases = either("markovia.kernels.fields.pseudo_likelihood:count_cases", steps)
 
         def count(task: tuple[int, int], _: None) -> None:
-            count_cases(*task, self.codes, self.weights, layout.cards, blankets, start, dense)
+            count_cases(*task, self.codes, self.weights, layout.arrays.cards, blankets, start, dense)
 
         in_parallel(count, _cut(np.full(len(listed), float(n_rows))), lambda: None)
         # one row a joint state of the neighbours that some row shows
@@ -150,15 +152,15 @@ class PseudoLikelihood:
         ends = np.cumsum(reach)
         counts = dense[np.repeat(begin - (ends - reach), reach) + np.arange(int(reach.sum()))]
         count_ptr = np.concatenate(([0], ends))[case_ptr].astype(np.int64)
-        degree = np.diff(layout.edge_ptr)[listed]
+        degree = np.diff(layout.arrays.edge_ptr)[listed]
         place_ptr = np.concatenate(([0], np.cumsum(np.diff(case_ptr) * degree))).astype(np.int64)
         places = np.empty(int(place_ptr[-1]), dtype=np.int64)
         place_cases = either("markovia.kernels.fields.pseudo_likelihood:place_cases", 6 * len(places))
         place_cases(layout.arrays, blankets, case_ptr, case_state, place_ptr, places)
         self._cases = FieldCases(listed, case_ptr, place_ptr, places, count_ptr, counts)
         work = np.diff(case_ptr) * (1.0 + degree) * cards
-        degrees = np.diff(layout.edge_ptr)[self._direct]
-        direct = n_rows * (1.0 + 2 * degrees) * layout.cards[self._direct]
+        degrees = np.diff(layout.arrays.edge_ptr)[self._direct]
+        direct = n_rows * (1.0 + 2 * degrees) * layout.arrays.cards[self._direct]
         self._steps = float(work.sum()), float(direct.sum())
         self._tasks = [(True, *t) for t in _cut(work)] + [(False, *t) for t in _cut(direct)]
         assert n == len(listed) + len(self._direct)
@@ -167,7 +169,7 @@ class PseudoLikelihood:
 def ordered_codes(layout: FieldLayout, data: CodedTable) -> NDArray[Any]:
     """Return the rows' codes, one row a variable in the layout's order, in one small integer type."""
     names = [v.name for v in layout.variables]
-    kind = np.int8 if layout.cards.max(initial=1) < 128 else np.int32
+    kind = np.int8 if layout.arrays.cards.max(initial=1) < 128 else np.int32
     if names == list(data.variables) and data.codes.dtype == kind and data.codes.flags.c_contiguous:
         return data.codes
     codes = np.empty((len(names), data.n_rows), dtype=kind)

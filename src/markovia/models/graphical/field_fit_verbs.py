@@ -204,7 +204,7 @@ def _tables(old: Sequence[Factor], found: "FieldFit") -> list[Factor]:
         return [f if not f.variables else Factor.of(f.variables, v.reshape(f.values.shape)) for f, v in cut]
     logs = found.details["log_tables"]
     number = {v.name: i for i, v in enumerate(layout.variables)}
-    inside = set(layout.scope.tolist())
+    inside = set(layout.arrays.scope.tolist())
     tables: dict[frozenset[int], tuple[tuple[int, ...], Array]] = {
         frozenset(s): (s, logs[low:high])
         for s, low, high in zip(
@@ -221,7 +221,7 @@ def _tables(old: Sequence[Factor], found: "FieldFit") -> list[Factor]:
         home = tables.pop(frozenset(scope), None)
         values = np.ones(f.values.shape)
         if home is not None:
-            table = np.exp(home[1]).reshape(layout.cards[list(home[0])].tolist())
+            table = np.exp(home[1]).reshape(layout.arrays.cards[list(home[0])].tolist())
             values = np.ascontiguousarray(table.transpose([home[0].index(i) for i in scope]))
         factors.append(Factor.of(f.variables, values))
     return factors
