@@ -31,7 +31,7 @@ kernels: $(STAMP)-test
 	@$(BIN)/markovia compile
 
 lint: $(STAMP)-lint $(STAMP)-test
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 

@@ -26,7 +26,7 @@ import numpy as np
 import markovia as mk
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.objective import PairwiseObjective
-from markovia.learning.conditional_fields.training import minimise
+from markovia.optimise.minimise import minimise
 
 INSTANCES, NODES, LABELS, FEATURES, PENALTY = 500, 50, 5, 20, 2.0
 
@@ -215,11 +215,11 @@ def trees(same: bool) -> None:
     point = 0.2 * np.random.default_rng(2).normal(size=objective.size)
     value, gradient = objective(point)
     start = perf_counter()
-    fitted = minimise(objective, np.zeros(objective.size), scale=INSTANCES, tol=1e-5)
+    fitted = minimise(objective, np.zeros(objective.size), height=INSTANCES, convex=True, tol=1e-5)
     seconds = perf_counter() - start
     for _ in range(4):
         start = perf_counter()
-        fitted = minimise(objective, np.zeros(objective.size), scale=INSTANCES, tol=1e-5)
+        fitted = minimise(objective, np.zeros(objective.size), height=INSTANCES, convex=True, tol=1e-5)
         seconds = min(seconds, perf_counter() - start)
     ours, work = best_time(lambda: objective(point), 80)
     print(
@@ -234,7 +234,7 @@ def trees(same: bool) -> None:
         assert np.abs(its_gradient - gradient).max() < 1e-6 * np.abs(gradient).max(), name
         its_time, its_work = best_time(lambda f=rival: f(point))
         start = perf_counter()
-        done = minimise(rival, np.zeros(objective.size), scale=INSTANCES, tol=1e-5)
+        done = minimise(rival, np.zeros(objective.size), height=INSTANCES, convex=True, tol=1e-5)
         its_seconds = perf_counter() - start
         print(
             f"  {name:38s} {its_time:8.2f} ms {its_time / ours:6.1f} {its_work:9.2f} ms {its_work / work:6.1f} "

@@ -17,6 +17,7 @@ import pytest
 import markovia
 from markovia import plotting
 from markovia.runtime import ports
+from places import PROJECT
 
 ROOT = Path(markovia.__file__).parent
 LAYERS = [
@@ -270,6 +271,20 @@ def test_every_registry_string_resolves():
     for home in found:
         module, _, name = home.partition(":")
         assert hasattr(import_module(module), name), home
+
+
+def test_benchmarks_and_examples_import_what_is_there():
+    wrong = []
+    for path in chain(*((PROJECT / folder).rglob("*.py") for folder in ("benchmarks", "examples", "docs"))):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "markovia":
+                wrong += [
+                    f"{path.name}: {node.module} {a.name}"
+                    for a in node.names
+                    if f"{node.module}.{a.name}" not in MODULES
+                    and not (node.module in MODULES and hasattr(import_module(node.module), a.name))
+                ]
+    assert not wrong
 
 
 def test_heavy_libraries_are_imported_inside_functions():
