@@ -26,7 +26,7 @@ import markovia as mk
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.flat_graphs.flat_graph import from_factors
-from markovia.inference.markov_chains.chain_runs import Wanted, graph_arrays, make_chain
+from markovia.inference.markov_chains.chain_runs import ChainSetUp, Wanted, graph_arrays, make_chain
 from markovia.inference.problem import Problem
 from markovia.runtime.threads import in_parallel, thread_count
 
@@ -130,7 +130,8 @@ def _grid(n: int, repeats: int) -> None:
             make_chain(graph, arrays, rng.integers(2, size=n * n), s, sweeps, Wanted(), n_chains)
             for s in seeds
         ]
-        stepper = engine._stepper(problem, graph, arrays, Wanted(), chains, seeds, 1)
+        run = ChainSetUp(problem, graph, arrays, Wanted(), chains, seeds, 1, engine.rao_blackwell)
+        stepper = engine._stepper(run)
         best = 0.0
         for _ in range(repeats + 1):
             begun = perf_counter()
@@ -138,7 +139,7 @@ def _grid(n: int, repeats: int) -> None:
             def work(
                 c: int, _: None, chains: list = chains, stepper: object = stepper, sweeps: int = sweeps
             ) -> None:
-                stepper.advance(c, chains[c], 0, sweeps, sweeps, np.zeros(0))
+                stepper.advance(c, chains[c], stepper.plan(0, sweeps, sweeps, np.zeros(0)))
 
             in_parallel(work, range(n_chains), lambda: None, 1 if stepper.inside else None)
             best = max(best, sweeps * n_chains * n * n / (perf_counter() - begun))

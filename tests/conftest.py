@@ -6,13 +6,17 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-# samplers in tests run for a second and compile for ten: machine code of the plainest kind is there sooner
+# samplers in tests run for a second and compile for ten: machine code of the plainest kind is there sooner, in two thirds of
+# the time with the older emitter of loops, which a version that did not know it would refuse
 os.environ.setdefault(
-    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    + version("jaxlib").startswith("0.10.") * " --xla_cpu_use_fusion_emitters=false",
 )
 # machine code of samplers is kept in the checkout, not in the user's cache folder
 os.environ.setdefault("MARKOVIA_CACHE", str(Path(__file__).parents[1] / ".cache"))
@@ -22,15 +26,18 @@ if os.environ.get("PYTEST_XDIST_WORKER"):
 
 import matplotlib as mpl
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 from markovia.runtime import clock
 from processor_times import SAMPLERS, Meter, merged
 
 mpl.use("Agg")
+# collecting and tracing make millions of objects that stay, and need not be looked through every few hundred
+gc.set_threshold(50_000, 20, 20)
 EXAMPLES = 6
 """How many examples a property is tried on by `make test`; `make test-all` tries as many as it says, others each time."""
-SEEDS = 20
+SEEDS = 12
 """On how many of its random models (the values of its parameter `seed`) `make test` tries a test; the others are slow."""
 settings.register_profile("markovia", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)
@@ -87,6 +94,13 @@ class ProcessorTimes:
             place.write_text(json.dumps(merged([*self.reports, own])), "utf-8")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Generator[None, list[Any], list[Any]]:
+    """Look for examples in the library alone: of what is below `tests/`, no docstring has any."""
+    found = yield
+    return [one for one in found if not isinstance(one, DoctestModule)]
+
+
 @pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark examples and random models that are slow, and try properties on few examples, unless all tests are run."""
@@ -112,6 +126,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Seventeen thousand tests stay to the end: no search for garbage need walk through them again."""
+    """Fourteen thousand tests stay to the end: no search for garbage need walk through them again."""
     gc.collect()
     gc.freeze()

@@ -1,5 +1,7 @@
 """Random small models for property tests: directed and undirected, with zeros, disconnected, any cardinality."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import prod
 from typing import Any, NamedTuple
 
@@ -289,3 +291,13 @@ def _structured(rng, cards, parents, card):
 def tries(n: int) -> range:
     """Return the seeds of n random models; `make test` tries the first quarter of them, and ten at least."""
     return range(n if settings.get_current_profile_name() == "explore" else max(min(n, 10), n // 4))
+
+
+@contextmanager
+def about(*case: object) -> Iterator[None]:
+    """Name the case in what fails: for loops over hundreds of cases too small to be a test each."""
+    try:
+        yield
+    except BaseException as failure:
+        failure.add_note(f"about {', '.join(map(repr, case))}")
+        raise

@@ -38,7 +38,13 @@ SAMPLED = {
 """Pages that compile, sample or learn for five seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}
 """Their Python blocks compile one sampler after the other; only a slow test runs these."""
-FOR_THE_INSIDE = {"errors.did_you_mean", "errors.outside", "priors.as_prior"}
+FOR_THE_INSIDE = {
+    "errors.check_known",
+    "errors.did_you_mean",
+    "errors.outside",
+    "errors.warn_user",
+    "priors.as_prior",
+}
 """Names of public modules that only the library itself uses."""
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

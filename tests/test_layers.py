@@ -105,7 +105,7 @@ class Source:
                 self.imports += found
                 if id(node) in top:
                     self.at_the_top += found
-            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("ports.call", "ports.resolve"):
+            elif isinstance(node, ast.Call) and _is_a_port(node.func):
                 self.ports.add(node.args[0].value)
             elif isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING":
                 self.for_types.update(range(node.lineno, node.end_lineno + 1))
@@ -115,6 +115,14 @@ class Source:
                 and node.value.partition(":")[2].isidentifier()
             ):
                 self.homes.add(node.value)
+
+
+def _is_a_port(called):
+    """Return whether it is `ports.call`, `ports.draw` or `ports.resolve` that is called."""
+    return (
+        getattr(called, "attr", "") in ("call", "draw", "resolve")
+        and getattr(called.value, "id", "") == "ports"
+    )
 
 
 def _imported(node, path):

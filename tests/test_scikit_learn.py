@@ -118,10 +118,12 @@ DOCUMENTS = {
 }
 """Estimators whose rows are documents: counts are whole numbers, and the checks make fractions."""
 SETTINGS = {
-    "DirichletProcessMixture": {"max_iter": 20},
+    "DirichletProcessMixture": {"max_iter": 5},
     "BernoulliMixture": {"binarize": 0.5},
-    "LatentFeatures": {"max_iter": 20, "n_init": 1},
-    "PoissonFactorisation": {"max_iter": 20},
+    "LatentFeatures": {"max_iter": 5, "n_init": 1},
+    "PoissonFactorisation": {"max_iter": 3},
+    "RegressionMixture": {"max_iter": 10},
+    "ICA": {"max_iter": 20},
     "LogisticRegression": {"l2": 0.01},
     "PoissonRegression": {"l2": 0.01},
     "SoftmaxRegression": {"l2": 0.01},
@@ -161,7 +163,7 @@ def test_other_settings_fail_only_where_said():
     order = {
         "check_sample_weight_equivalence_on_dense_data": "the random order depends on the number of rows"
     }
-    checked(mk.regression.LinearRegression(solver="sgd", random_state=0), order)
+    checked(mk.regression.LinearRegression(solver="sgd", max_iter=20, random_state=0), order)
     checked(mk.classifiers.BayesianNetworkClassifier(missing="drop"), DISCRETE)
     checked(mk.classifiers.TreeAugmentedNaiveBayes(missing="drop"), DISCRETE)
     checked(mk.classifiers.LabelPropagation(graph="knn", unreachable="uniform", clamping=2.0), {})

@@ -5,7 +5,8 @@ All of them are `MarkoviaError`; each is also the built-in exception a Python us
 """
 
 import sys
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,15 @@ class ImpossibleEvidence(MarkoviaError, ValueError):
         )
         self.evidence = dict(evidence)
         self.row = row
+
+    @classmethod
+    def because(
+        cls, message: str, evidence: dict[str, object] | None = None, row: object = None
+    ) -> "ImpossibleEvidence":
+        """Return the error with a sentence of its own."""
+        error = cls(evidence or {}, row)
+        error.args = (message,)
+        return error
 
 
 class TooLarge(MarkoviaError, MemoryError):
@@ -200,6 +210,26 @@ def did_you_mean(wrong: object, known: Iterable[object]) -> str:
         folded.setdefault(str(candidate).casefold(), candidate)
     near = get_close_matches(str(wrong).casefold(), folded, n=1, cutoff=0.6)
     return f" (did you mean {folded[near[0]]!r}?)" if near else ""
+
+
+def check_known(names: Iterable[object], known: Collection[Any], where: str = "the model") -> None:
+    """Raise at the first name that is not among those known.
+
+    Examples
+    --------
+    >>> check_known(["rain", "wer"], ["rain", "wet"], "the graph")
+    Traceback (most recent call last):
+        ...
+    markovia.errors.UnknownVariable: unknown variable 'wer' in the graph (did you mean 'wet'?)
+    """
+    for name in names:
+        if name not in known:
+            raise UnknownVariable(name, known, where)
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn about the line outside this package that led here."""
+    warnings.warn(message, category, stacklevel=outside())
 
 
 def outside() -> int:

@@ -7,7 +7,19 @@ import pandas as pd
 import pytest
 
 import markovia as mk
-from data_backends import EAGER, LAZY, as_csv, as_duckdb, as_parquet, as_polars_lazy, cells, rows
+from data_backends import (
+    EAGER,
+    LAZY,
+    as_arrow,
+    as_csv,
+    as_duckdb,
+    as_mapping,
+    as_parquet,
+    as_polars,
+    as_polars_lazy,
+    cells,
+    rows,
+)
 from markovia.data.tables.reading import read_data
 from markovia.data.tables.row_sources import CodedTable
 
@@ -78,6 +90,14 @@ def test_a_network_is_fitted_to_every_backend(form, tmp_path):
     assert np.allclose(bn["digit"].values, n / n.sum(axis=1, keepdims=True))
     assert bn.states("grade") == [1, 2, 3]
     assert bn.fit_.n_rows == len(frame)
+
+
+@pytest.mark.parametrize("form", [as_mapping, as_polars, as_arrow, as_csv], ids=lambda f: f.__name__)
+def test_gaps_among_whole_numbers_are_no_state(form, tmp_path):
+    frame = pd.DataFrame({"digit": pd.array([3, None, -2, 3, None, 7], dtype="Int64"), "flag": [True] * 6})
+    found = mk.counts(form(frame, tmp_path), "digit", missing="drop")
+    assert found.variable("digit").states == (-2, 3, 7)
+    assert found.values.tolist() == [1, 2, 1]
 
 
 @every_backend

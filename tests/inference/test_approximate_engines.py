@@ -18,7 +18,16 @@ import markovia as mk
 from markovia.inference.approximate import QUESTIONS
 from markovia.inference.densities.draws.density_engine import DensityEngine
 from markovia.inference.engine import engine_names, get_engine
-from model_strategies import KINDS, Case, log_marginal, log_sum, log_weights, random_case, random_findings
+from model_strategies import (
+    KINDS,
+    Case,
+    about,
+    log_marginal,
+    log_sum,
+    log_weights,
+    random_case,
+    random_findings,
+)
 
 APPROXIMATE = [
     name
@@ -144,7 +153,6 @@ ODD = {
     "certain, soft zeros": (CERTAIN, {"p2": [1.0, 0.0], "p0": mk.Not(1)}),
     "certain, soft contradiction": (CERTAIN, {"p2": [1.0, 0.0], "p0": mk.Not(0), "p1": [1.0, 0.0]}),
 }
-every_odd_model = pytest.mark.parametrize("odd", ODD)
 
 
 def free_of(case, given):
@@ -295,27 +303,31 @@ def check_draws(name, case, given):
 
 
 @answering("marginals")
-@every_odd_model
-def test_odd_models_have_posteriors_or_a_clear_error(name, odd):
-    check_tables(name, *ODD[odd])
+def test_odd_models_have_posteriors_or_a_clear_error(name):
+    for odd in ODD:
+        with about(odd):
+            check_tables(name, *ODD[odd])
 
 
 @answering("log_mass")
-@every_odd_model
-def test_odd_models_have_a_log_mass(name, odd):
-    check_mass(name, *ODD[odd])
+def test_odd_models_have_a_log_mass(name):
+    for odd in ODD:
+        with about(odd):
+            check_mass(name, *ODD[odd])
 
 
 @answering("best")
-@every_odd_model
-def test_odd_models_have_a_best_configuration_with_its_true_weight_and_a_bound(name, odd):
-    check_best(name, *ODD[odd])
+def test_odd_models_have_a_best_configuration_with_its_true_weight_and_a_bound(name):
+    for odd in ODD:
+        with about(odd):
+            check_best(name, *ODD[odd])
 
 
 @answering("sample")
-@every_odd_model
-def test_odd_models_have_draws_of_positive_weight(name, odd):
-    check_draws(name, *ODD[odd])
+def test_odd_models_have_draws_of_positive_weight(name):
+    for odd in ODD:
+        with about(odd):
+            check_draws(name, *ODD[odd])
 
 
 @every_engine
@@ -380,12 +392,12 @@ def test_settings_are_keywords_and_unknown_ones_are_refused(name):
 
 
 @every_engine
-@pytest.mark.parametrize("limit", [-1, 0, "x", True, float("nan")])
-def test_a_time_limit_that_is_no_positive_number_is_refused(name, limit):
-    with pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
-        type(get_engine(name))(time_limit=limit)
-    with pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
-        PAIR.model.query("a", engine=name, time_limit=limit)
+def test_a_time_limit_that_is_no_positive_number_is_refused(name):
+    for limit in (-1, 0, "x", True, float("nan")):
+        with about(limit), pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
+            type(get_engine(name))(time_limit=limit)
+        with about(limit), pytest.raises(mk.errors.InvalidArgument, match="time_limit"):
+            PAIR.model.query("a", engine=name, time_limit=limit)
 
 
 @every_engine

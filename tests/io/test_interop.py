@@ -15,11 +15,22 @@ from markovia.io.networkx_interop import from_networkx, to_networkx
 from markovia.io.pgmpy_interop import from_pgmpy, to_pgmpy
 from markovia.io.pyagrum_interop import from_pyagrum, to_pyagrum
 
-pgmpy_models = pytest.importorskip("pgmpy.models")
-pgmpy_base = pytest.importorskip("pgmpy.base")
-pgmpy_factors = pytest.importorskip("pgmpy.factors.discrete")
-pgmpy_inference = pytest.importorskip("pgmpy.inference")
-gum = pytest.importorskip("pyagrum")
+
+class Peer:
+    """A library that is loaded when a test first needs it: collecting would load it in each worker."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def __getattr__(self, name):
+        return getattr(pytest.importorskip(self.module), name)
+
+
+pgmpy_models = Peer("pgmpy.models")
+pgmpy_base = Peer("pgmpy.base")
+pgmpy_factors = Peer("pgmpy.factors.discrete")
+pgmpy_inference = Peer("pgmpy.inference")
+gum = Peer("pyagrum")
 
 NAMES = ["a", "is it wet?", "x1", "Größe", "f0"]
 STATES = [

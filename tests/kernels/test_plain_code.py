@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from markovia.kernels import plain_code
+from markovia.kernels.fields.crf_records import FieldBeliefs, LogPotentials, PairwiseGraphs
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import FieldSampler, field_marginals
 
@@ -74,14 +75,13 @@ def test_a_small_conditional_field_needs_no_compiler(tmp_path):
 
 
 def test_plain_code_divides_by_zero_quietly():
-    log_mass = np.zeros(1)
     run = plain_code.plain_code(FIELDS + "crf_forest:forest_marginals")
-    one, none = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64)
-    run(
-        one, np.array([0, 1]), one, one - 1, one - 1, none, none, np.full((1, 2), -np.inf), np.zeros((0, 2, 2)),
-        np.zeros(0), np.zeros((1, 2)), np.zeros((0, 2, 2)), log_mass,
-    )  # fmt: skip
-    assert np.isnan(log_mass[0])
+    one, none, tables = np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros((0, 2, 2))
+    ends = np.array([0, 1])
+    graphs = PairwiseGraphs(ends, none, none, none, 0 * ends, none, one, one - 1, one - 1)
+    found = FieldBeliefs(np.zeros(1), np.zeros((1, 2)), tables, np.zeros(1))
+    run(one, graphs, LogPotentials(np.full((1, 2), -np.inf), tables), np.zeros(0), found)
+    assert np.isnan(found.log_mass[0])
 
 
 def test_a_run_that_is_told_its_length_is_compiled_from_its_first_sweep(monkeypatch):

@@ -6,6 +6,7 @@ import sys
 import textwrap
 import warnings
 from dataclasses import replace
+from functools import cache
 
 import jax
 import jax.numpy as jnp
@@ -37,6 +38,7 @@ START = {"w": np.zeros(2)}
 BASE = Training(epochs=12, batch=6, learning_rate=0.05, seed=3, precision="float64")
 
 
+@cache
 def whole_run():
     return BASE.run(loss, START, ROWS)
 

@@ -13,17 +13,21 @@ from markovia.inference.engine import engine_names, get_engine
 from markovia.runtime.checks import (
     SECONDS,
     Choice,
+    Either,
     Flag,
     Kind,
     NameLists,
     NumberRange,
     Seeding,
+    Several,
     Whole,
     check,
     check_options,
     declared,
     numbers,
 )
+from markovia.runtime.estimator import Estimator
+from model_strategies import about
 
 READ_BY_THE_ENGINE = {
     "conditioning": {"inner"},
@@ -59,24 +63,37 @@ def bad_values(constraint):
             yield from ("no such word", 3)
         case Flag():
             yield from (1, "yes")
+        case Several():
+            right = [constraint.each.least if isinstance(constraint.each, Whole) else 1.0] * (
+                constraint.size or 2
+            )
+            yield from (
+                [],
+                right[0],
+                str(right[0]),
+                *([*right[1:], bad] for bad in bad_values(constraint.each)),
+            )
+            if constraint.size is not None:
+                yield from (right[1:], [*right, right[0]])
+        case Either():
+            each = (bad for option in constraint.options for bad in bad_values(option))
+            yield from (bad for bad in each if bad is not None and not constraint.admits(bad))
         case Kind():
             yield 3
         case Seeding():
             yield from (-1, 1.5, "zero", True)
 
 
-CASES = [
-    (name, option.name, bad)
-    for name in engine_names()
-    for option in declared(type(get_engine(name)))
-    for bad in bad_values(option.constraint)
-]
-
-
-@pytest.mark.parametrize(("engine", "option", "bad"), CASES, ids=lambda v: repr(v)[:20])
-def test_every_engine_refuses_bad_values_of_every_option_and_names_it(engine, option, bad):
-    with pytest.raises(mk.errors.InvalidArgument, match=f"^{option}= is .*, not "):
-        type(get_engine(engine))(**{option: bad})
+@pytest.mark.parametrize("name", engine_names())
+def test_every_engine_refuses_bad_values_of_every_option_and_names_it(name):
+    kind = type(get_engine(name))
+    for option in declared(kind):
+        for bad in bad_values(option.constraint):
+            with (
+                about(option.name, bad),
+                pytest.raises(mk.errors.InvalidArgument, match=f"^{option.name}= is .*, not "),
+            ):
+                kind(**{option.name: bad})
 
 
 @pytest.mark.parametrize("name", engine_names())
@@ -112,12 +129,25 @@ def test_a_sentence_says_what_would_be_right():
         (1, Flag(none=True), "x= is True, False or None, not 1"),
         (0, SECONDS, "x= is a positive number of seconds or None, not 0"),
         (2.0, NumberRange(0.0, 1.0), "x= is a number between 0 and 1, not 2.0"),
+        (0, Either((Whole(1), Choice(("auto",)))), "x= is a whole number, 1 or more, or 'auto', not 0"),
+        (
+            [0],
+            Either((Flag(), Several(Whole(1), "sizes")), none=True),
+            "x= is True or False, or sizes, or None, not [0]",
+        ),
     ):
         with pytest.raises(mk.errors.InvalidArgument) as caught:
             check("x", value, constraint)
         assert str(caught.value) == sentence
 
 
+FAMILIES = [
+    kind
+    for door in (mk.mixtures, mk.topics, mk.series)
+    for kind in (getattr(door, name) for name in dir(door))
+    if isinstance(kind, type) and issubclass(kind, Estimator) and hasattr(kind, "fit")
+]
+"""Every mixture, model of topics and model of sequences that is learned."""
 ESTIMATORS = [
     *(getattr(mk.classifiers, name)() for name in (
         "GaussianNaiveBayes", "BernoulliNaiveBayes", "CategoricalNaiveBayes", "NaiveBayes", "TreeAugmentedNaiveBayes",
@@ -129,6 +159,8 @@ ESTIMATORS = [
     mk.regression.GLM("poisson"),
     mk.regression.LinearRegression(),
     mk.Discretizer(),
+    mk.series.SequenceMixture(mk.MarkovChain()),
+    *(kind() for kind in FAMILIES if kind is not mk.series.SequenceMixture),
 ]  # fmt: skip
 
 
@@ -144,6 +176,15 @@ def test_an_estimator_is_a_dataclass_whose_bad_settings_fit_refuses_by_name(esti
             wrong = clone(estimator).set_params(**{option.name: bad})
             with pytest.raises(mk.errors.InvalidArgument, match=f"^{option.name}= is .*, not "):
                 wrong.fit([[0.0], [1.0]], [0, 1])
+
+
+def test_a_markov_chain_refuses_bad_settings_where_it_is_made():
+    options = declared(mk.MarkovChain)
+    assert {option.name for option in options} == {"order", "smoothing", "back_off"}
+    for option in options:
+        for bad in bad_values(option.constraint):
+            with pytest.raises(mk.errors.InvalidArgument, match=f"^{option.name}= is .*, not "):
+                mk.MarkovChain(**{option.name: bad})
 
 
 def test_choices_may_be_whole_numbers_or_none_and_the_nearest_is_named():

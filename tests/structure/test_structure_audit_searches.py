@@ -77,7 +77,7 @@ def test_a_column_of_many_states_has_no_bit_planes(monkeypatch):
     score = bind_score("bic", mixed)
     assert score.local(1, (2,)) < score.local(1)
     assert score.local(1, (0,)) < score.local(1)
-    assert len(score.tables._packed.planes) == 1 + 2
+    assert len(score.tables._packed.rows.planes) == 1 + 2
 
 
 def test_exact_search_does_without_counts_that_are_too_wide(monkeypatch):

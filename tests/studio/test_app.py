@@ -7,7 +7,6 @@ from time import perf_counter, sleep
 
 import numpy as np
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from starlette.testclient import TestClient
 
@@ -440,6 +439,8 @@ def test_the_description_names_every_endpoint(client):
 
 def fuzzed(app, description, examples, headers, known):
     """Call every operation of a description with what fits it; none may be a server's fault."""
+    import schemathesis  # a second of loading, which collecting would spend in each worker
+
     schema = schemathesis.openapi.from_dict(description)
     few = settings(
         max_examples=examples,

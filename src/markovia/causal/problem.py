@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, get_args
 
-from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
+from markovia.errors import InvalidArgument, InvalidGraph, check_known
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.text import parse_graph
 from markovia.graphs.kinds.directed import DAG
@@ -127,8 +127,7 @@ class Problem:
             for name in as_names(names):
                 if name in hidden:
                     raise InvalidArgument(f"{name!r} is latent and cannot be the {role}: it is not observed")
-                if name not in read:
-                    raise UnknownVariable(name, read.nodes, where="the graph")
+                check_known([name], read.nodes, "the graph")
                 if roles.setdefault(name, role) != role:
                     raise InvalidArgument(_two_roles(name, roles[name], role))
         if missing := next((r for r in ("treatment", "outcome") if r not in roles.values()), None):

@@ -5,15 +5,13 @@ population. `lalonde_like` resembles a job programme compared with people who di
 confounding, skewed earnings); `ihdp_like` an early-childhood programme with a nonlinear response surface (Hill, 2011).
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import pd
 from markovia.runtime.seeds import Seed, generator
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class World(NamedTuple):
@@ -34,8 +32,6 @@ def linear_world(n: int = 1000, seed: Seed = None, *, effect: float = 2.0) -> Wo
     >>> list(world.frame.columns), world.ate
     (['x1', 'x2', 't', 'y'], 2.0)
     """
-    import pandas as pd
-
     rng = generator(seed)
     x = rng.normal(size=(n, 2))
     t = rng.random(n) < _sigmoid(0.5 * x[:, 0] - 0.5 * x[:, 1])
@@ -47,8 +43,6 @@ def linear_world(n: int = 1000, seed: Seed = None, *, effect: float = 2.0) -> Wo
 
 def lalonde_like(n: int = 2000, seed: Seed = None) -> World:
     """Draw rows like those of a job programme: earnings afterwards by joining it, with the same effect on everyone."""
-    import pandas as pd
-
     rng = generator(seed)
     age = np.clip(rng.gamma(9, 3.2, n), 17, 60)
     education = np.clip(np.round(rng.normal(11, 2.5, n)), 3, 18)
@@ -72,8 +66,6 @@ def lalonde_like(n: int = 2000, seed: Seed = None) -> World:
 
 def ihdp_like(n: int = 747, seed: Seed = None) -> World:
     """Draw rows like those of an early-childhood programme, with a curved response; the effects are those of the rows."""
-    import pandas as pd
-
     rng = generator(seed)
     weight, head, weeks = (rng.normal(size=n) for _ in range(3))
     girl, twin, smoker = (rng.random(n) < p for p in (0.5, 0.1, 0.4))

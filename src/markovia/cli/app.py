@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from markovia import __version__
 from markovia.cli.completion import complete_whole_words, completing_bash
 from markovia.cli.loading import FileError
+from markovia.cli.options import DECLARED, option
 from markovia.errors import MarkoviaError, TooLarge
 
 COMMANDS = (
@@ -81,7 +82,7 @@ _app = typer.Typer(
 )
 def markovia(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version and exit.")] = False,
+    version: Annotated[bool, option("--version -V", "Print the version and exit.")] = False,
 ) -> None:
     """Probabilistic graphical models on the command line: state the graph once, ask anything."""
     if version:
@@ -95,7 +96,13 @@ def register(names: Sequence[str] = COMMANDS) -> typer.Typer:
     """Add the commands of some modules, which are imported now, and return the application."""
     for name in names:
         if name not in _registered:
-            import_module(f"markovia.cli.{name}").register(_app)
+            module = import_module(f"markovia.cli.{name}")
+            target = _app
+            if hasattr(module, "GROUP"):  # commands under a word of their own
+                target = typer.Typer(no_args_is_help=True, help=module.GROUP)
+                _app.add_typer(target, name=name)
+            for function, own_name, ending in DECLARED[module.__name__]:
+                target.command(own_name, epilog=ending)(function)
             _registered.add(name)
     return _app
 

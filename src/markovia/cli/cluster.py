@@ -3,79 +3,39 @@
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from markovia.cli import options
-from markovia.cli.loading import FileError
+from markovia.cli.loading import writing
+from markovia.cli.options import command, option
 from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia cluster flowers.csv --components 3 -o groups.csv",
-            "markovia cluster survey.csv --choose 8 --model groups.json",
-        )
-    )(cluster)
-
-
+@command(
+    "markovia cluster flowers.csv --components 3 -o groups.csv",
+    "markovia cluster survey.csv --choose 8 --model groups.json",
+)
 def cluster(
     data: options.Data,
     components: Annotated[
-        int | None,
-        typer.Option(
-            "--components",
-            "-k",
-            min=1,
-            metavar="K",
-            help="The number of groups; 2 if not said.",
-            show_default=False,
-        ),
+        int | None, option("--components -k K", "The number of groups; 2 if not said.", min=1)
     ] = None,
     choose: Annotated[
-        int | None,
-        typer.Option(
-            "--choose",
-            min=1,
-            metavar="MOST",
-            help="Choose the number, up to MOST, by BIC.",
-            show_default=False,
-        ),
+        int | None, option("--choose MOST", "Choose the number, up to MOST, by BIC.", min=1)
     ] = None,
     covariance: Annotated[
-        str,
-        typer.Option(
-            "--covariance",
-            metavar="KIND",
-            help="full, diag, tied, spherical or low-rank, of numbers.",
-        ),
+        str, option("--covariance KIND", "full, diag, tied, spherical or low-rank, of numbers.")
     ] = "full",
     column: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column",
-            "-c",
-            metavar="COLUMN",
-            help="A column to look at; all by default.",
-            show_default=False,
-        ),
+        list[str] | None, option("--column -c COLUMN", "A column to look at; all by default.")
     ] = None,
-    restarts: Annotated[
-        int, typer.Option("--restarts", min=1, metavar="N", help="Runs, of which the best is kept.")
-    ] = 1,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", "-m", metavar="FILE", help="Also write the mixture: a .json file.", show_default=False
-        ),
-    ] = None,
+    restarts: Annotated[int, option("--restarts N", "Runs, of which the best is kept.", min=1)] = 1,
+    model: Annotated[str | None, option("--model -m FILE", "Also write the mixture: a .json file.")] = None,
     output: options.Rows = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -97,10 +57,8 @@ def cluster(
     for k, p in enumerate(sure.T):
         table[f"P(component={k})"] = p
     if model is not None:
-        try:
+        with writing(model):
             best.save(model)
-        except OSError as error:
-            raise FileError.writing(model, error) from error
     report: dict[str, Any] = {
         "data": data, "rows": len(frame), "columns": [str(c) for c in frame.columns], "kind": type(best).__name__,
         "components": best.n_components, "weights": best.weights_.tolist(),
@@ -131,16 +89,14 @@ def cluster(
 
 def _frame(data: str, columns: list[str] | None) -> "pd.DataFrame":
     frame = as_frame(data_file(data))
-    for name in columns or []:
-        if name not in frame.columns:
-            raise UnknownVariable(name, [str(c) for c in frame.columns], "the data")
+    check_known(columns or [], frame.columns, "the data")
     found = frame[columns] if columns else frame
     if not len(found):
         raise InvalidArgument(f"{data!r} has no rows")
     return found
 
 
-def _fitted(frame: "pd.DataFrame", k: int, covariance: str, restarts: int, seed: int | None) -> Any:
+def _fitted(frame: "pd.DataFrame", k: int, covariance: Any, restarts: int, seed: int | None) -> Any:
     from markovia.models.mixtures.named_mixtures import GaussianMixture, LatentClass
 
     fractions = all(frame[c].dtype.kind == "f" and (frame[c].dropna() % 1.0 != 0.0).any() for c in frame)

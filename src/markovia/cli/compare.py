@@ -3,10 +3,9 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
-from markovia.cli.loading import FileError, complete_model, open_anything
+from markovia.cli.loading import FileError, complete_model, open_anything, writing
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import print_json, say, show_table
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.graphs.comparison.comparison import GraphComparison, compare_graphs
@@ -25,38 +24,24 @@ KINDS = {
 
 Other = Annotated[
     str,
-    typer.Argument(
-        metavar="TRUTH",
-        help="The model or graph to compare with: a file or a bundled name.",
-        autocompletion=complete_model,
-        show_default=False,
+    argument(
+        "TRUTH",
+        "The model or graph to compare with: a file or a bundled name.",
+        complete=complete_model,
     ),
 ]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia compare learned.bif truth.bif",
-            "markovia compare learned.bif asia --plot both.png",
-            "markovia compare a.bif b.bif --json | jq .shd",
-        )
-    )(compare)
-
-
+@command(
+    "markovia compare learned.bif truth.bif",
+    "markovia compare learned.bif asia --plot both.png",
+    "markovia compare a.bif b.bif --json | jq .shd",
+)
 def compare(
     model: options.Model,
     truth: Other,
     plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot",
-            "-p",
-            metavar="FILE",
-            help="Also draw the two graphs side by side: .png, .svg or .pdf.",
-            show_default=False,
-        ),
+        str | None, option("--plot -p FILE", "Also draw the two graphs side by side: .png, .svg or .pdf.")
     ] = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
@@ -262,8 +247,7 @@ def _draw(found: GraphComparison, path: str, titles: tuple[str, str]) -> None:
     left, _ = plot_comparison(found, titles=titles)
     figure: Any = left.get_figure(root=True)
     try:
-        figure.savefig(path, dpi=150)
-    except OSError as error:
-        raise FileError.writing(path, error) from error
+        with writing(path):
+            figure.savefig(path, dpi=150)
     except ValueError:
         raise FileError(f"cannot draw into {path!r}; its suffix is .png, .svg or .pdf") from None

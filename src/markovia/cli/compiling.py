@@ -2,28 +2,18 @@
 
 from typing import Annotated
 
-import typer
-
 from markovia.cli import options
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import print_json, say
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command("compile", epilog=options.examples("markovia compile", "markovia compile loopy-bp gibbs"))(
-        compile_names
-    )
-
-
+@command("markovia compile", "markovia compile loopy-bp gibbs", name="compile")
 def compile_names(
     names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[NAME]...", help="Engines and learners; everything by default.", show_default=False
-        ),
+        list[str] | None, argument("[NAME]...", "Engines and learners; everything by default.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option("--jobs", "-j", min=1, help="Processes; as many as processors by default.")
+        int | None, option("--jobs -j", "Processes; as many as processors by default.", min=1)
     ] = None,
     as_json: options.Json = False,
 ) -> None:

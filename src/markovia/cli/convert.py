@@ -4,8 +4,6 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.loading import (
     STREAM,
@@ -15,54 +13,35 @@ from markovia.cli.loading import (
     in_words_of_the_command_line,
     open_anything,
     without_table,
+    writing,
 )
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import heading, print_json, say
 from markovia.errors import InvalidArgument, UnknownFormat, UnsupportedModel
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia convert asia.bif asia.xdsl",
-            "markovia convert asia asia.json.gz",
-            "markovia convert network.txt network.uai --from bif",
-            "curl -s example.org/asia.bif | markovia convert - - --from bif --to json | jq .",
-        )
-    )(convert)
-
-
+@command(
+    "markovia convert asia.bif asia.xdsl",
+    "markovia convert asia asia.json.gz",
+    "markovia convert network.txt network.uai --from bif",
+    "curl -s example.org/asia.bif | markovia convert - - --from bif --to json | jq .",
+)
 def convert(
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="IN",
-            help="A model file, a bundled name such as asia, or - for standard input.",
-            autocompletion=complete_model,
+        argument(
+            "IN",
+            "A model file, a bundled name such as asia, or - for standard input.",
+            complete=complete_model,
         ),
     ],
-    target: Annotated[
-        str, typer.Argument(metavar="OUT", help="The file to write, or - for standard output.")
-    ],
+    target: Annotated[str, argument("OUT", "The file to write, or - for standard output.")],
     read_as: Annotated[
         str | None,
-        typer.Option(
-            "--from",
-            metavar="FMT",
-            help="Read in this format, whatever the suffix.",
-            autocompletion=complete_format,
-            show_default=False,
-        ),
+        option("--from FMT", "Read in this format, whatever the suffix.", complete=complete_format),
     ] = None,
     write_as: Annotated[
-        str | None,
-        typer.Option(
-            "--to",
-            metavar="FMT",
-            help="Write in this format, whatever the suffix.",
-            autocompletion=complete_format,
-            show_default=False,
-        ),
+        str | None, option("--to FMT", "Write in this format, whatever the suffix.", complete=complete_format)
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -71,9 +50,8 @@ def convert(
         _check_stream(write_as, as_json)
     model = open_anything(source, read_as, "--from")
     try:
-        size = write_model(model, target, write_as)
-    except OSError as error:
-        raise FileError.writing(target, error) from error
+        with writing(target):
+            size = write_model(model, target, write_as)
     except UnknownFormat as error:
         raise in_words_of_the_command_line(error, "--to") from error
     except UnsupportedModel as error:

@@ -4,20 +4,15 @@ from math import exp
 from textwrap import wrap
 from typing import Any
 
-import typer
-
 from markovia.cli import options
+from markovia.cli.options import command
 from markovia.cli.output import bar, number, print_json, say, show_table
 
 WIDTH = 100
 BAR = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(epilog=options.examples("markovia demo", "markovia demo --json | jq .intervention"))(demo)
-
-
+@command("markovia demo", "markovia demo --json | jq .intervention")
 def demo(as_json: options.Json = False) -> None:
     """Take a tour: posteriors, explanations, independence, interventions and files on a real network."""
     from markovia.cli.tour import tour

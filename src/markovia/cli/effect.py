@@ -2,90 +2,49 @@
 
 from typing import Annotated, Any
 
-import typer
-
 from markovia.causal.estimation.adjustment.estimates import MEASURES
 from markovia.causal.estimation.effect import TARGETS
 from markovia.causal.estimation.effect import effect as estimate_effect
 from markovia.causal.estimation.methods import METHODS
 from markovia.cli import options
 from markovia.cli.identify import graph_of, names_of
+from markovia.cli.options import command, option
 from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            'markovia effect data.csv --graph "age -> drug -> cured; age -> cured" --treatment drug --outcome cured',
-            'markovia effect data.csv --graph "z -> t -> y; t <-> y" -t t -y y --report --plot report.png',
-            'markovia effect data.csv --graph model.dagitty -t t -y y --measure "odds ratio" --estimand att --json',
-        )
-        + f"\n\nMethods: auto, {', '.join(METHODS)}, plug-in."
-    )(effect)
-
-
+@command(
+    'markovia effect data.csv --graph "age -> drug -> cured; age -> cured" --treatment drug --outcome cured',
+    'markovia effect data.csv --graph "z -> t -> y; t <-> y" -t t -y y --report --plot report.png',
+    'markovia effect data.csv --graph model.dagitty -t t -y y --measure "odds ratio" --estimand att --json',
+    notes=[f"Methods: auto, {', '.join(METHODS)}, plug-in."],
+)
 def effect(
     data: options.Data,
     graph: Annotated[
-        str,
-        typer.Option(
-            "--graph",
-            metavar="GRAPH",
-            help='A text such as "x -> y; x <-> y", a file, or a bundled name.',
-            show_default=False,
-        ),
+        str, option("--graph GRAPH", 'A text such as "x -> y; x <-> y", a file, or a bundled name.')
     ],
-    treatment: Annotated[
-        str, typer.Option("--treatment", "-t", metavar="COLUMN", help="What is done.", show_default=False)
-    ],
-    outcome: Annotated[
-        str, typer.Option("--outcome", "-y", metavar="COLUMN", help="What follows.", show_default=False)
-    ],
-    method: Annotated[str, typer.Option("--method", "-m", metavar="NAME", help="See below.")] = "auto",
-    estimand: Annotated[
-        str, typer.Option("--estimand", metavar="NAME", help=f"Over whom: {', '.join(TARGETS)}.")
-    ] = "ate",
-    measure: Annotated[
-        str, typer.Option("--measure", metavar="NAME", help=f"{', '.join(MEASURES)}.")
-    ] = "difference",
-    control: Annotated[
-        str | None,
-        typer.Option("--control", metavar="VALUE", help="The level to compare with.", show_default=False),
-    ] = None,
-    treated: Annotated[
-        str | None, typer.Option("--treated", metavar="VALUE", help="The level compared.", show_default=False)
-    ] = None,
+    treatment: Annotated[str, option("--treatment -t COLUMN", "What is done.")],
+    outcome: Annotated[str, option("--outcome -y COLUMN", "What follows.")],
+    method: Annotated[str, option("--method -m NAME", "See below.")] = "auto",
+    estimand: Annotated[str, option("--estimand NAME", f"Over whom: {', '.join(TARGETS)}.")] = "ate",
+    measure: Annotated[str, option("--measure NAME", f"{', '.join(MEASURES)}.")] = "difference",
+    control: Annotated[str | None, option("--control VALUE", "The level to compare with.")] = None,
+    treated: Annotated[str | None, option("--treated VALUE", "The level compared.")] = None,
     given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--given", "-g", metavar="COLUMN=VALUE", help="Only rows with this value.", show_default=False
-        ),
+        list[str] | None, option("--given -g COLUMN=VALUE", "Only rows with this value.")
     ] = None,
     latent: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--latent", metavar="VAR", help="A variable of the graph that is no column.", show_default=False
-        ),
+        list[str] | None, option("--latent VAR", "A variable of the graph that is no column.")
     ] = None,
-    learner: Annotated[
-        str | None,
-        typer.Option("--learner", metavar="NAME", help="linear, boosting or forest.", show_default=False),
-    ] = None,
-    errors: Annotated[
-        str, typer.Option("--errors", metavar="NAME", help="influence or bootstrap.")
-    ] = "influence",
-    level: Annotated[float, typer.Option("--level", metavar="P", help="The level of intervals.")] = 0.95,
-    missing: Annotated[
-        str, typer.Option("--missing", metavar="NAME", help="error, drop or indicator.")
-    ] = "error",
-    report: Annotated[bool, typer.Option("--report", help="Also try to refute it, and judge.")] = False,
-    plot: Annotated[
-        str | None, typer.Option("--plot", metavar="FILE", help="Draw it, .png or .svg.", show_default=False)
-    ] = None,
+    learner: Annotated[str | None, option("--learner NAME", "linear, boosting or forest.")] = None,
+    errors: Annotated[str, option("--errors NAME", "influence or bootstrap.")] = "influence",
+    level: Annotated[float, option("--level P", "The level of intervals.")] = 0.95,
+    missing: Annotated[str, option("--missing NAME", "error, drop or indicator.")] = "error",
+    report: Annotated[bool, option("--report", "Also try to refute it, and judge.")] = False,
+    plot: Annotated[str | None, option("--plot FILE", "Draw it, .png or .svg.")] = None,
     seed: options.Seed = None,
     as_json: options.Json = False,
 ) -> None:

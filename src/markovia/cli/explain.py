@@ -3,28 +3,21 @@
 from math import exp, isfinite, isnan
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given, read_names, said
 from markovia.cli.loading import complete_variable, open_model, require_tables
+from markovia.cli.options import command, option
 from markovia.cli.output import heading, info_document, number, print_json, provenance, say, show_table
 from markovia.inference.posterior import Explanation
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        "map",
-        epilog=options.examples(
-            "markovia map asia --given dysp=yes",
-            "markovia map asia --given dysp=yes --targets lung,bronc",
-            "markovia map asia --given xray=yes -m 5 --json",
-            "markovia map grid.uai --time-limit 30",
-        ),
-    )(explain)
-
-
+@command(
+    "markovia map asia --given dysp=yes",
+    "markovia map asia --given dysp=yes --targets lung,bronc",
+    "markovia map asia --given xray=yes -m 5 --json",
+    "markovia map grid.uai --time-limit 30",
+    name="map",
+)
 def explain(
     model: options.Model,
     given: options.Given = None,
@@ -33,16 +26,13 @@ def explain(
     do: options.Do = None,
     targets: Annotated[
         list[str] | None,
-        typer.Option(
-            "--targets",
-            "-t",
-            metavar="VAR,VAR,..",
-            help="Explain only these and sum out the rest (marginal MAP); all unobserved variables by default.",
-            autocompletion=complete_variable,
-            show_default=False,
+        option(
+            "--targets -t VAR,VAR,..",
+            "Explain only these and sum out the rest (marginal MAP); all unobserved variables by default.",
+            complete=complete_variable,
         ),
     ] = None,
-    m: Annotated[int, typer.Option("-m", "--best", min=1, help="How many explanations, best first.")] = 1,
+    m: Annotated[int, option("-m --best", "How many explanations, best first.", min=1)] = 1,
     engine: options.Engine = "auto",
     time_limit: options.TimeLimit = None,
     format: options.Format = None,  # noqa: A002

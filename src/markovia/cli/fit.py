@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.convert import write_model, written
-from markovia.cli.loading import STREAM, FileError, open_model
+from markovia.cli.loading import STREAM, open_model, writing
+from markovia.cli.options import command, option
 from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import data_file
 from markovia.errors import InvalidArgument, UnsupportedModel
@@ -18,48 +17,28 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 PRIORS = ("none", "bdeu", "k2", "laplace")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia fit structure.bif data.csv --prior bdeu -o model.bif",
-            "markovia fit asia rows.parquet -o asia-fitted.json",
-            "markovia fit structure.json survey.csv --missing em --weights w -o model.json",
-        )
-    )(fit)
-
-
+@command(
+    "markovia fit structure.bif data.csv --prior bdeu -o model.bif",
+    "markovia fit asia rows.parquet -o asia-fitted.json",
+    "markovia fit structure.json survey.csv --missing em --weights w -o model.json",
+)
 def fit(
     model: options.Model,
     data: options.Data,
     output: Annotated[
-        str,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where the fitted model goes; the suffix says the format."
-        ),
+        str, option("--output -o FILE", "Where the fitted model goes; the suffix says the format.")
     ],
-    prior: Annotated[
-        str, typer.Option("--prior", metavar="NAME", help="none (maximum likelihood), bdeu, k2 or laplace.")
-    ] = "none",
-    sample_size: Annotated[
-        float | None,
-        typer.Option("--ess", metavar="N", help="Equivalent sample size of bdeu; 10.", show_default=False),
-    ] = None,
+    prior: Annotated[str, option("--prior NAME", "none (maximum likelihood), bdeu, k2 or laplace.")] = "none",
+    sample_size: Annotated[float | None, option("--ess N", "Equivalent sample size of bdeu; 10.")] = None,
     missing: Annotated[
-        str,
-        typer.Option("--missing", metavar="HOW", help="Rows that miss cells: em (use them), drop, or error."),
+        str, option("--missing HOW", "Rows that miss cells: em (use them), drop, or error.")
     ] = "em",
-    weights: Annotated[
-        str | None,
-        typer.Option("--weights", metavar="COLUMN", help="A column of row weights.", show_default=False),
-    ] = None,
+    weights: Annotated[str | None, option("--weights COLUMN", "A column of row weights.")] = None,
     latent: Annotated[
         list[str] | None,
-        typer.Option(
-            "--latent",
-            metavar="VAR[=K]",
-            help="A variable without a column, with K states where the model does not say. Repeat it for several.",
-            show_default=False,
+        option(
+            "--latent VAR[=K]",
+            "A variable without a column, with K states where the model does not say. Repeat it for several.",
         ),
     ] = None,
     seed: options.Seed = None,
@@ -88,10 +67,8 @@ def fit(
     assert record is not None
     if not record.n_rows:
         raise InvalidArgument(f"{data!r} has a header and no rows")
-    try:
+    with writing(output):
         size = write_model(network, output, None)
-    except OSError as error:
-        raise FileError.writing(output, error) from error
     if as_json:
         print_json(
             {

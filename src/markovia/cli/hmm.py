@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from markovia.cli import options
-from markovia.cli.loading import STREAM, FileError, open_anything
+from markovia.cli.loading import STREAM, open_anything, writing
+from markovia.cli.options import command, option
 from markovia.cli.output import print_json, say
-from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
+from markovia.cli.rows import data_file, refuse_two_outputs, write_rows
 from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
@@ -19,67 +19,40 @@ if TYPE_CHECKING:
 
     from markovia.models.temporal.hmm import HMM
 
-Id = Annotated[
-    str | None,
-    typer.Option(
-        "--id", "-i", metavar="COLUMN", help="The column that tells sequences apart.", show_default=False
-    ),
-]
+GROUP = "Hidden Markov models of sequences in a data file."
+
+Id = Annotated[str | None, option("--id -i COLUMN", "The column that tells sequences apart.")]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
-        "--column", "-c", metavar="COLUMN", help="An observed column; all but --id by default. Repeat it for several.",
+    option(
+        "--column -c COLUMN",
+        "An observed column; all but --id by default. Repeat it for several.",
         show_default=False,
     ),
-]  # fmt: skip
+]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    group = typer.Typer(no_args_is_help=True, help="Hidden Markov models of sequences in a data file.")
-    group.command(
-        epilog=options.examples(
-            "markovia hmm fit returns.csv --states 2 --emission gaussian -o regimes.json",
-            "markovia hmm fit visits.csv --id patient --column ward --states 3 -o wards.json",
-        )
-    )(fit)
-    group.command(
-        epilog=options.examples("markovia hmm decode regimes.json returns.csv --proba -o states.csv")
-    )(decode)
-    group.command(epilog=options.examples("markovia hmm forecast regimes.json returns.csv --steps 5"))(
-        forecast
-    )
-    app.add_typer(group, name="hmm")
-
-
+@command(
+    "markovia hmm fit returns.csv --states 2 --emission gaussian -o regimes.json",
+    "markovia hmm fit visits.csv --id patient --column ward --states 3 -o wards.json",
+)
 def fit(
     data: options.Data,
-    output: Annotated[
-        str, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes: a .json file.")
-    ],
-    states: Annotated[
-        int, typer.Option("--states", "-k", min=1, metavar="K", help="The number of hidden states.")
-    ] = 2,
+    output: Annotated[str, option("--output -o FILE", "Where the model goes: a .json file.")],
+    states: Annotated[int, option("--states -k K", "The number of hidden states.", min=1)] = 2,
     emission: Annotated[
         str,
-        typer.Option(
-            "--emission",
-            metavar="NAME",
-            help="categorical, gaussian, gmm, student-t, poisson, bernoulli or multinomial; by default as the data are.",
+        option(
+            "--emission NAME",
+            "categorical, gaussian, gmm, student-t, poisson, bernoulli or multinomial; by default as the data are.",
             show_default=False,
         ),
     ] = "",
-    covariance: Annotated[
-        str, typer.Option("--covariance", metavar="KIND", help="full, diag, tied or spherical.")
-    ] = "full",
+    covariance: Annotated[str, option("--covariance KIND", "full, diag, tied or spherical.")] = "full",
     identity: Id = None,
     column: Columns = None,
-    restarts: Annotated[
-        int, typer.Option("--restarts", min=1, metavar="N", help="Runs, of which the best is kept.")
-    ] = 5,
-    iterations: Annotated[
-        int, typer.Option("--max-iter", min=1, metavar="N", help="Iterations at most.")
-    ] = 100,
+    restarts: Annotated[int, option("--restarts N", "Runs, of which the best is kept.", min=1)] = 5,
+    iterations: Annotated[int, option("--max-iter N", "Iterations at most.", min=1)] = 100,
     seed: options.Seed = 0,
     as_json: options.Json = False,
 ) -> None:
@@ -97,10 +70,8 @@ def fit(
     parts = sequences.split(sequences.values)
     model.fit(parts)
     model.feature_names_in_ = np.array(sequences.columns, dtype=object)
-    try:
+    with writing(output):
         model.save(output)
-    except OSError as error:
-        raise FileError.writing(output, error) from error
     report = {
         "data": data, "output": output, "states": states, "emission": chosen, "columns": list(sequences.columns),
         "sequences": len(sequences), "steps": int(sequences.offsets[-1]), "log_likelihood": model.score(parts),
@@ -117,14 +88,13 @@ def fit(
         )
 
 
+@command("markovia hmm decode regimes.json returns.csv --proba -o states.csv")
 def decode(
     model: options.Model,
     data: options.Data,
     identity: Id = None,
     column: Columns = None,
-    proba: Annotated[
-        bool, typer.Option("--proba", "-p", help="Also the probability of every state.")
-    ] = False,
+    proba: Annotated[bool, option("--proba -p", "Also the probability of every state.")] = False,
     output: options.Rows = None,
     as_json: options.Json = False,
 ) -> None:
@@ -137,15 +107,15 @@ def decode(
     if proba:
         for k, p in enumerate(np.concatenate(hmm.smooth(parts)).T):
             table[f"P(state={k})"] = p
-    _out(table, output, as_json, {"model": model, "data": data, "log_likelihood": hmm.score(parts)}, "states")
+    document = {"model": model, "data": data, "log_likelihood": hmm.score(parts)}
+    write_rows(iter([table]), output, document if as_json else None, "states", "rows of states")
 
 
+@command("markovia hmm forecast regimes.json returns.csv --steps 5")
 def forecast(
     model: options.Model,
     data: options.Data,
-    steps: Annotated[
-        int, typer.Option("--steps", "-n", min=1, metavar="N", help="How many steps ahead.")
-    ] = 1,
+    steps: Annotated[int, option("--steps -n N", "How many steps ahead.", min=1)] = 1,
     identity: Id = None,
     column: Columns = None,
     output: options.Rows = None,
@@ -165,7 +135,8 @@ def forecast(
     )
     for k, p in enumerate(np.concatenate(found).T):
         table[f"P(state={k})"] = p
-    _out(table, output, as_json, {"model": model, "data": data, "steps": steps}, "forecast")
+    document = {"model": model, "data": data, "steps": steps}
+    write_rows(iter([table]), output, document if as_json else None, "forecast", "rows of forecast")
 
 
 def _read(path: Path, identity: str | None, columns: list[str] | None) -> Sequences:
@@ -206,18 +177,3 @@ def _named(sequences: Sequences, identity: str | None) -> "pd.DataFrame":
     name = np.repeat(np.array(sequences.names, dtype=object), lengths)
     step = np.arange(lengths.sum()) - np.repeat(sequences.offsets[:-1], lengths)
     return pd.DataFrame({identity or "sequence": name, "step": step})
-
-
-def _out(
-    table: "pd.DataFrame", output: str | None, as_json: bool, document: dict[str, Any], what: str
-) -> None:
-    if names_file(output):
-        n = write_csv(iter([table]), output)
-        if as_json:
-            print_json({**document, "output": output, "rows": n})
-        else:
-            say(f"wrote {n:,} rows of {what} to {output}")
-    elif as_json:
-        print_json({**document, what: records(iter([table]))})
-    else:
-        write_csv(iter([table]), output)

@@ -13,51 +13,35 @@ from markovia.causal.identification.instruments import instruments
 from markovia.causal.problem import Problem
 from markovia.cli import options
 from markovia.cli.loading import open_anything
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import print_json, say
 from markovia.errors import NotIdentifiable
 
 _EDGE = re.compile(r"->|<-|--|o-o|@-|\{")
-_Several = Annotated[
-    str, typer.Argument(help="A variable, or several separated by commas.", show_default=False)
-]
+_Several = Annotated[str, argument(None, "A variable, or several separated by commas.")]
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            'markovia identify "x -> y; x <-> y" x y',
-            'markovia identify "smoke -> tar -> cancer; smoke <-> cancer" smoke cancer --latex',
-            "markovia identify asia bronc dysp --latent smoke --json",
-        )
-    )(identify)
-
-
+@command(
+    'markovia identify "x -> y; x <-> y" x y',
+    'markovia identify "smoke -> tar -> cancer; smoke <-> cancer" smoke cancer --latex',
+    "markovia identify asia bronc dysp --latent smoke --json",
+)
 def identify(
     graph: Annotated[
         str,
-        typer.Argument(
-            metavar="GRAPH",
-            help='A text such as "x -> y; x <-> y" or dagitty\'s, a model or graph file, or a bundled name such as asia.',
-            show_default=False,
+        argument(
+            "GRAPH",
+            'A text such as "x -> y; x <-> y" or dagitty\'s, a model or graph file, or a bundled name such as asia.',
         ),
     ],
     treatment: _Several,
     outcome: _Several,
     given: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--given", "-g", metavar="VAR", help="Ask for the effect where this is known.", show_default=False
-        ),
+        list[str] | None, option("--given -g VAR", "Ask for the effect where this is known.")
     ] = None,
-    latent: Annotated[
-        list[str] | None,
-        typer.Option("--latent", metavar="VAR", help="A variable that is not observed.", show_default=False),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-l", min=1, help="Show at most so many sets of a kind.")
-    ] = 10,
-    latex: Annotated[bool, typer.Option("--latex", help="Print only the formula, in LaTeX.")] = False,
+    latent: Annotated[list[str] | None, option("--latent VAR", "A variable that is not observed.")] = None,
+    limit: Annotated[int, option("--limit -l", "Show at most so many sets of a kind.", min=1)] = 10,
+    latex: Annotated[bool, option("--latex", "Print only the formula, in LaTeX.")] = False,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import heading, print_json, say
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.trails import Trail, every_trail
@@ -24,45 +23,28 @@ from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.model import Model
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia independent asia smoke xray --given either",
-            "markovia independent asia lung bronc --given smoke --given dysp",
-            "markovia independent asia asia,smoke xray,dysp --given either,bronc --json",
-        )
-    )(independent)
-
-
+@command(
+    "markovia independent asia smoke xray --given either",
+    "markovia independent asia lung bronc --given smoke --given dysp",
+    "markovia independent asia asia,smoke xray,dysp --given either,bronc --json",
+)
 def independent(
     model: options.Model,
     x: Annotated[
-        str,
-        typer.Argument(
-            metavar="X", help="A variable, or several separated by commas.", autocompletion=complete_variable
-        ),
+        str, argument("X", "A variable, or several separated by commas.", complete=complete_variable)
     ],
     y: Annotated[
-        str,
-        typer.Argument(
-            metavar="Y", help="A variable, or several separated by commas.", autocompletion=complete_variable
-        ),
+        str, argument("Y", "A variable, or several separated by commas.", complete=complete_variable)
     ],
     given: Annotated[
         list[str] | None,
-        typer.Option(
-            "--given",
-            "-g",
-            metavar="VAR",
-            help="An observed variable. Repeat it, or separate several by commas.",
-            autocompletion=complete_variable,
-            show_default=False,
+        option(
+            "--given -g VAR",
+            "An observed variable. Repeat it, or separate several by commas.",
+            complete=complete_variable,
         ),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-l", min=0, help="Show at most so many trails or paths.")
-    ] = 10,
+    limit: Annotated[int, option("--limit -l", "Show at most so many trails or paths.", min=0)] = 10,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:

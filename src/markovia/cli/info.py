@@ -4,10 +4,9 @@ from collections import Counter
 from math import prod
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.loading import open_model
+from markovia.cli.options import command, option
 from markovia.cli.output import heading, print_json, say, show_table
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.graphs.triangulation.triangulation import treewidth_of_order, triangulate
@@ -19,21 +18,15 @@ FEW = 8
 """Up to so many names are written out."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia info asia",
-            "markovia info hailfinder.bif --variables",
-            "markovia info model.uai --json | jq .treewidth_bound",
-        )
-    )(info)
-
-
+@command(
+    "markovia info asia",
+    "markovia info hailfinder.bif --variables",
+    "markovia info model.uai --json | jq .treewidth_bound",
+)
 def info(
     model: options.Model,
     variables: Annotated[
-        bool, typer.Option("--variables", "-v", help="List every variable with its states and parents.")
+        bool, option("--variables -v", "List every variable with its states and parents.")
     ] = False,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,

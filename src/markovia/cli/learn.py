@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.convert import write_model, written
 from markovia.cli.fit import read_prior
-from markovia.cli.loading import STREAM, FileError
+from markovia.cli.loading import STREAM, writing
+from markovia.cli.options import command, option
 from markovia.cli.output import number, print_json, say, show_table
 from markovia.cli.rows import data_file
 from markovia.errors import InvalidArgument, UnsupportedModel
@@ -29,157 +28,79 @@ ANY_GRAPH = ("json", "dagitty")
 """Formats that hold a graph without tables, with edges of any kind."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia learn data.csv --method ges -o model.bif",
-            "markovia learn data.parquet --method hill-climb --score bdeu --tier age,sex --tier smoke,lung -o model.json",
-            "markovia learn data.csv --method pc --test g2 --alpha 0.01 --forbidden 'wet->rain' -o graph.dagitty",
-            "markovia learn data.csv --bootstrap 200 --seed 1 --plot edges.png -o model.bif",
-        )
-        + f"\n\nMethods: {', '.join(structure_methods())}."
-        + f"\n\nScores: {', '.join(SCORES)}."
-    )(learn)
-
-
 def complete_method(incomplete: str) -> list[str]:
     """Complete the name of a method."""
     return [name for name in structure_methods() if name.startswith(incomplete)]
 
 
+@command(
+    "markovia learn data.csv --method ges -o model.bif",
+    "markovia learn data.parquet --method hill-climb --score bdeu --tier age,sex --tier smoke,lung -o model.json",
+    "markovia learn data.csv --method pc --test g2 --alpha 0.01 --forbidden 'wet->rain' -o graph.dagitty",
+    "markovia learn data.csv --bootstrap 200 --seed 1 --plot edges.png -o model.bif",
+    notes=[f"Methods: {', '.join(structure_methods())}.", f"Scores: {', '.join(SCORES)}."],
+)
 def learn(
     data: options.Data,
     method: Annotated[
-        str,
-        typer.Option(
-            "--method", "-m", metavar="NAME", help="The algorithm; see below.", autocompletion=complete_method
-        ),
+        str, option("--method -m NAME", "The algorithm; see below.", complete=complete_method)
     ] = "hill-climb",
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the fitted network goes; the suffix says the format. .dagitty gets only the graph.",
-            show_default=False,
+        option(
+            "--output -o FILE",
+            "Where the fitted network goes; the suffix says the format. .dagitty gets only the graph.",
         ),
     ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option("--score", metavar="NAME", help="For methods that search; bic.", show_default=False),
-    ] = None,
-    test: Annotated[
-        str | None,
-        typer.Option("--test", metavar="NAME", help="For methods that test: g2, ...", show_default=False),
-    ] = None,
-    alpha: Annotated[
-        float | None,
-        typer.Option("--alpha", metavar="P", help="The level of the test; 0.05.", show_default=False),
-    ] = None,
+    score: Annotated[str | None, option("--score NAME", "For methods that search; bic.")] = None,
+    test: Annotated[str | None, option("--test NAME", "For methods that test: g2, ...")] = None,
+    alpha: Annotated[float | None, option("--alpha P", "The level of the test; 0.05.")] = None,
     required: Annotated[
         list[str] | None,
-        typer.Option(
-            "--required",
-            metavar="A->B",
-            help="An edge that is there. Repeat it, or separate several by commas.",
-            show_default=False,
-        ),
+        option("--required A->B", "An edge that is there. Repeat it, or separate several by commas."),
     ] = None,
-    forbidden: Annotated[
-        list[str] | None,
-        typer.Option("--forbidden", metavar="A->B", help="An edge that is not there.", show_default=False),
-    ] = None,
+    forbidden: Annotated[list[str] | None, option("--forbidden A->B", "An edge that is not there.")] = None,
     tier: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tier",
-            metavar="A,B,..",
-            help="Variables of one time, the earliest first: no edge points to an earlier tier. Repeat it.",
-            show_default=False,
+        option(
+            "--tier A,B,..",
+            "Variables of one time, the earliest first: no edge points to an earlier tier. Repeat it.",
         ),
     ] = None,
-    max_parents: Annotated[
-        int | None,
-        typer.Option("--max-parents", metavar="K", min=0, help="At most K parents.", show_default=False),
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option("--columns", metavar="A,B,..", help="Use only these columns.", show_default=False),
-    ] = None,
+    max_parents: Annotated[int | None, option("--max-parents K", "At most K parents.", min=0)] = None,
+    columns: Annotated[str | None, option("--columns A,B,..", "Use only these columns.")] = None,
     continuous: Annotated[
         str | None,
-        typer.Option(
-            "--continuous",
-            metavar="A,B,..",
-            help="Columns of measurements, or all or none; those with fractions by default.",
-            show_default=False,
+        option(
+            "--continuous A,B,..", "Columns of measurements, or all or none; those with fractions by default."
         ),
     ] = None,
-    weights: Annotated[
-        str | None,
-        typer.Option("--weights", metavar="COLUMN", help="A column of row weights.", show_default=False),
-    ] = None,
-    missing: Annotated[
-        str, typer.Option("--missing", metavar="HOW", help="Rows that miss cells: error or drop.")
-    ] = "error",
+    weights: Annotated[str | None, option("--weights COLUMN", "A column of row weights.")] = None,
+    missing: Annotated[str, option("--missing HOW", "Rows that miss cells: error or drop.")] = "error",
     setting: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="An option of the method itself. Repeat it.",
-            show_default=False,
-        ),
+        list[str] | None, option("--set NAME=VALUE", "An option of the method itself. Repeat it.")
     ] = None,
     bootstrap: Annotated[
         int | None,
-        typer.Option(
-            "--bootstrap",
-            metavar="R",
+        option(
+            "--bootstrap R",
+            "Learn again from R resamplings, say how sure each edge is, and keep the sure ones.",
             min=1,
-            help="Learn again from R resamplings, say how sure each edge is, and keep the sure ones.",
-            show_default=False,
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option("--jobs", metavar="N", help="Processes for the resamplings.", show_default=False),
-    ] = None,
-    prior: Annotated[
-        str, typer.Option("--prior", metavar="NAME", help="Of the tables: none, bdeu, k2 or laplace.")
-    ] = "none",
-    sample_size: Annotated[
-        float | None,
-        typer.Option("--ess", metavar="N", help="Equivalent sample size of bdeu; 10.", show_default=False),
-    ] = None,
+    jobs: Annotated[int | None, option("--jobs N", "Processes for the resamplings.")] = None,
+    prior: Annotated[str, option("--prior NAME", "Of the tables: none, bdeu, k2 or laplace.")] = "none",
+    sample_size: Annotated[float | None, option("--ess N", "Equivalent sample size of bdeu; 10.")] = None,
     time_limit: Annotated[
-        float | None,
-        typer.Option(
-            "--time-limit",
-            metavar="SECONDS",
-            help="Then the best so far is taken; Ctrl-C does the same.",
-            show_default=False,
-        ),
+        float | None, option("--time-limit SECONDS", "Then the best so far is taken; Ctrl-C does the same.")
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            "-s",
-            min=0,
-            metavar="INT",
-            help="For methods that draw, and resamplings: the same seed, the same graph.",
-            show_default=False,
+        option(
+            "--seed -s INT", "For methods that draw, and resamplings: the same seed, the same graph.", min=0
         ),
     ] = None,
-    plot: Annotated[
-        str | None,
-        typer.Option(
-            "--plot", metavar="FILE", help="Draw the graph: .png, .svg or .pdf.", show_default=False
-        ),
-    ] = None,
+    plot: Annotated[str | None, option("--plot FILE", "Draw the graph: .png, .svg or .pdf.")] = None,
     as_json: options.Json = False,
 ) -> None:
     """Learn the graph of a network from a data file (CSV or Parquet), and its tables."""
@@ -218,7 +139,8 @@ def learn(
         notes += more
         if confidence is not None and isinstance(found.graph, DAG) and hasattr(thing, "equivalence_class"):
             thing.equivalence_class = confidence.undecided(found.graph)
-        size = _written(thing, output)
+        with writing(output):
+            size = write_model(thing, output, None)
     if plot is not None:
         _draw(found if confidence is None else confidence, plot)
     if as_json:
@@ -395,22 +317,14 @@ def _report(found: LearnedStructure, confidence: EdgeConfidence | None, notes: S
     say(*(f"note: {note}" for note in notes))
 
 
-def _written(thing: Any, output: str) -> int:
-    try:
-        return write_model(thing, output, None)
-    except OSError as error:
-        raise FileError.writing(output, error) from error
-
-
 def _draw(thing: LearnedStructure | EdgeConfidence, path: str) -> None:
     import matplotlib
 
     matplotlib.use("agg")
     axes = thing.plot()
     try:
-        axes.figure.figure.savefig(path, bbox_inches="tight", dpi=150)
-    except OSError as error:
-        raise FileError.writing(path, error) from error
+        with writing(path):
+            axes.figure.figure.savefig(path, bbox_inches="tight", dpi=150)
     except ValueError as error:
         raise InvalidArgument(f"--plot writes .png, .svg or .pdf, not {path!r}") from error
 

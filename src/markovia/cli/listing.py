@@ -2,9 +2,8 @@
 
 from typing import Any
 
-import typer
-
 from markovia.cli import options
+from markovia.cli.options import command
 from markovia.cli.output import print_json, say, show_table
 from markovia.models.gallery.bundled import bundled_names
 
@@ -12,15 +11,7 @@ QUESTIONS = {"query": "marginals", "map": "best", "sample": "sample", "log_parti
 """The verb of each question that an engine may answer."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command(epilog=options.examples("markovia formats", "markovia convert asia asia.xmlbif"))(formats)
-    app.command(epilog=options.examples("markovia examples", "markovia info monty-hall"))(examples)
-    app.command(epilog=options.examples("markovia engines", "markovia query asia lung --engine enumeration"))(
-        engines
-    )
-
-
+@command("markovia formats", "markovia convert asia asia.xmlbif")
 def formats(as_json: options.Json = False) -> None:
     """List the file formats that are read and written, with their suffixes."""
     from markovia import io
@@ -39,6 +30,7 @@ def formats(as_json: options.Json = False) -> None:
     )
 
 
+@command("markovia examples", "markovia info monty-hall")
 def examples(as_json: options.Json = False) -> None:
     """List the bundled models, each usable wherever a command wants a MODEL."""
     from markovia.models.gallery import examples as bundled
@@ -68,6 +60,7 @@ def examples(as_json: options.Json = False) -> None:
 EVERY_KIND = ("table", "gaussian", "distribution")
 
 
+@command("markovia engines", "markovia query asia lung --engine enumeration")
 def engines(as_json: options.Json = False) -> None:
     """List the inference engines that --engine accepts, and which questions each answers."""
     from markovia.inference.approximate import can_answer

@@ -1,6 +1,8 @@
 """From a word on the command line to a model: a file of any supported format, or a bundled name."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +20,14 @@ STREAM = "-"
 class FileError(Exception):
     """A MODEL that is neither a file nor a bundled name, or a file that cannot be read or written."""
 
-    @classmethod
-    def writing(cls, path: str, error: OSError) -> "FileError":
-        """Say which file could not be written, and why."""
-        return cls(f"cannot write {path!r}: {(error.strerror or str(error)).lower()}")
+
+@contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Say which file could not be written, and why, where the block around the writing fails."""
+    try:
+        yield
+    except OSError as error:
+        raise FileError(f"cannot write {path!r}: {(error.strerror or str(error)).lower()}") from error
 
 
 def open_model(word: str, format: str | None = None) -> "Model":  # noqa: A002

@@ -1,115 +1,113 @@
-"""The arguments and options that several commands share, so that a word means the same in each."""
+"""How commands are declared, and the arguments and options that several share, so that a word means the same in each."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from markovia.cli.loading import complete_assignment, complete_engine, complete_format, complete_model
 from markovia.errors import InvalidArgument
 
+_Function = TypeVar("_Function", bound=Callable[..., None])
+
+DECLARED: dict[str, list[tuple[Callable[..., None], str | None, str]]] = {}
+"""The commands of each module: the function, its name where that is another one, and what ends its help."""
+
+
+def command(
+    *examples: str, name: str | None = None, notes: Sequence[str] = ()
+) -> Callable[[_Function], _Function]:
+    """Declare a function as a command, with example lines and notes that end its help."""
+
+    def declare(function: _Function) -> _Function:
+        ending = "\n\n".join(["Examples:", *examples, *notes])
+        DECLARED.setdefault(function.__module__, []).append((function, name, ending))
+        return function
+
+    return declare
+
+
+def option(usage: str, help: str, complete: Callable[..., list[str]] | None = None, **settings: Any) -> Any:  # noqa: A002
+    """Declare an option the way its help shows it: its names, then what stands for its value.
+
+    Examples
+    --------
+    >>> option("--output -o FILE", "Where the rows go.").metavar
+    'FILE'
+    """
+    words = usage.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = " ".join(words[len(names) :]) or None
+    return typer.Option(*names, metavar=metavar, help=help, autocompletion=complete, **settings)
+
+
+def argument(metavar: str | None, help: str, complete: Callable[..., list[str]] | None = None) -> Any:  # noqa: A002
+    """Declare an argument by what stands for it in the help, or by its own name."""
+    return typer.Argument(metavar=metavar, help=help, autocompletion=complete, show_default=False)
+
+
 Model = Annotated[
     str,
-    typer.Argument(
-        metavar="MODEL",
-        help="A model file, a bundled name such as asia, or - for standard input.",
-        autocompletion=complete_model,
-        show_default=False,
+    argument(
+        "MODEL",
+        "A model file, a bundled name such as asia, or - for standard input.",
+        complete=complete_model,
     ),
 ]
 Format = Annotated[
     str | None,
-    typer.Option(
-        "--format",
-        "-f",
-        metavar="FMT",
-        help="Read the file in this format, whatever its suffix; see `markovia formats`.",
-        autocompletion=complete_format,
-        show_default=False,
+    option(
+        "--format -f FMT",
+        "Read the file in this format, whatever its suffix; see `markovia formats`.",
+        complete=complete_format,
     ),
 ]
 Data = Annotated[
     str,
-    typer.Argument(
-        metavar="DATA",
-        help="A data file: .csv, .tsv or .parquet, also .csv.gz, or - for standard input; columns are found by name.",
-        show_default=False,
+    argument(
+        "DATA",
+        "A data file: .csv, .tsv or .parquet, also .csv.gz, or - for standard input; columns are found by name.",
     ),
 ]
 Rows = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        "-o",
-        metavar="FILE",
-        help="Write to a file instead of the screen; - is the screen.",
-        show_default=False,
-    ),
+    str | None, option("--output -o FILE", "Write to a file instead of the screen; - is the screen.")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for scripts.")]
+Json = Annotated[bool, option("--json", "Print one JSON document for scripts.")]
 Given = Annotated[
     list[str] | None,
-    typer.Option(
-        "--given",
-        "-g",
-        metavar="VAR=STATE",
-        help="Evidence: a variable was seen in a state. Repeat it, or separate several by commas.",
-        autocompletion=complete_assignment,
-        show_default=False,
+    option(
+        "--given -g VAR=STATE",
+        "Evidence: a variable was seen in a state. Repeat it, or separate several by commas.",
+        complete=complete_assignment,
     ),
 ]
 Soft = Annotated[
     list[str] | None,
-    typer.Option(
-        "--soft",
-        metavar="VAR=L1,L2,..",
-        help="Uncertain evidence: a likelihood for each state, in the order of the states.",
-        show_default=False,
+    option(
+        "--soft VAR=L1,L2,..", "Uncertain evidence: a likelihood for each state, in the order of the states."
     ),
 ]
 RuledOut = Annotated[
     list[str] | None,
-    typer.Option(
-        "--not",
-        metavar="VAR=STATE",
-        help="Evidence: a variable is not in a state.",
-        autocompletion=complete_assignment,
-        show_default=False,
-    ),
+    option("--not VAR=STATE", "Evidence: a variable is not in a state.", complete=complete_assignment),
 ]
 Do = Annotated[
     list[str] | None,
-    typer.Option(
-        "--do",
-        metavar="VAR=STATE",
-        help="Set a variable from outside, which cuts it off from its causes.",
-        autocompletion=complete_assignment,
-        show_default=False,
+    option(
+        "--do VAR=STATE",
+        "Set a variable from outside, which cuts it off from its causes.",
+        complete=complete_assignment,
     ),
 ]
 Engine = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        "-e",
-        metavar="NAME",
-        help="Who computes; see `markovia engines`.",
-        autocompletion=complete_engine,
-    ),
+    str, option("--engine -e NAME", "Who computes; see `markovia engines`.", complete=complete_engine)
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(
-        "--time-limit",
-        metavar="SECONDS",
-        help="How long an answer may take, about; for auto and approximate engines.",
-        show_default=False,
-    ),
+    option("--time-limit SECONDS", "How long an answer may take, about; for auto and approximate engines."),
 ]
 Seed = Annotated[
-    int | None,
-    typer.Option(
-        "--seed", "-s", min=0, metavar="INT", help="The same seed draws the same rows.", show_default=False
-    ),
+    int | None, option("--seed -s INT", "The same seed draws the same rows.", min=0, show_default=False)
 ]
 
 
@@ -124,8 +122,3 @@ def seconds(time_limit: float | None) -> float | None:
     if time_limit is not None and not time_limit > 0:
         raise InvalidArgument(f"--time-limit is a positive number of seconds, not {time_limit:g}")
     return time_limit
-
-
-def examples(*lines: str) -> str:
-    """Return example command lines as the text that ends a command's help."""
-    return "\n\n".join(["Examples:", *lines])

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.evidence import read_names
 from markovia.cli.loading import complete_variable, open_model, require_tables
-from markovia.cli.output import heading, print_json, say
-from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
+from markovia.cli.options import command, option
+from markovia.cli.output import heading
+from markovia.cli.rows import data_file, refuse_two_outputs, write_rows
 from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument
 from markovia.models.graphical.model import Model
@@ -19,36 +18,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia predict model.bif data.csv --target lung",
-            "markovia predict asia rows.parquet --target lung --proba --keep patient -o answers.csv",
-        )
-    )(predict)
-
-
+@command(
+    "markovia predict model.bif data.csv --target lung",
+    "markovia predict asia rows.parquet --target lung --proba --keep patient -o answers.csv",
+)
 def predict(
     model: options.Model,
     data: options.Data,
     target: Annotated[
         list[str],
-        typer.Option(
-            "--target",
-            "-t",
-            metavar="VAR",
-            help="What to predict. Repeat it, or separate several by commas.",
-            autocompletion=complete_variable,
+        option(
+            "--target -t VAR",
+            "What to predict. Repeat it, or separate several by commas.",
+            complete=complete_variable,
         ),
     ],
-    proba: Annotated[
-        bool, typer.Option("--proba", "-p", help="Also the probability of every state.")
-    ] = False,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option("--keep", "-k", metavar="COLUMN", help="Copy a column of the data.", show_default=False),
-    ] = None,
+    proba: Annotated[bool, option("--proba -p", "Also the probability of every state.")] = False,
+    keep: Annotated[list[str] | None, option("--keep -k COLUMN", "Copy a column of the data.")] = None,
     output: options.Rows = None,
     engine: options.Engine = "auto",
     format: options.Format = None,  # noqa: A002
@@ -62,16 +48,8 @@ def predict(
     names = read_names(loaded, target)
     blocks = predictions(loaded, rows, names, proba, keep or [], engine)
     document = {**heading(model, loaded), "data": data, "target": names}
-    if names_file(output):
-        n = write_csv(blocks, output)
-        if as_json:
-            print_json({**document, "output": output, "rows": n})
-        else:
-            say(f"wrote {n:,} predictions of {', '.join(names)} to {output}")
-    elif as_json:
-        print_json({**document, "predictions": records(blocks)})
-    else:
-        write_csv(blocks, output)
+    told = f"predictions of {', '.join(names)}"
+    write_rows(blocks, output, document if as_json else None, "predictions", told)
 
 
 def predictions(

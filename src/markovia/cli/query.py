@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given, read_names, said
 from markovia.cli.loading import complete_variable, open_model, require_tables
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import (
     bar,
     console,
@@ -31,42 +31,28 @@ MOST_ROWS = 64
 """A joint table longer than this shows its most probable rows only."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia query asia lung --given smoke=yes",
-            "markovia query asia lung bronc --joint --given dysp=yes --given xray=no",
-            "markovia query asia --all --soft xray=0.9,0.2 --not asia=yes",
-            "markovia query asia lung --do bronc=yes",
-            "markovia query grid.uai --all --engine loopy-bp",
-            "markovia query grid.uai --all --time-limit 10",
-            "markovia query model.bif disease -g test=positive --json | jq .posteriors.disease",
-        )
-    )(query)
-
-
+@command(
+    "markovia query asia lung --given smoke=yes",
+    "markovia query asia lung bronc --joint --given dysp=yes --given xray=no",
+    "markovia query asia --all --soft xray=0.9,0.2 --not asia=yes",
+    "markovia query asia lung --do bronc=yes",
+    "markovia query grid.uai --all --engine loopy-bp",
+    "markovia query grid.uai --all --time-limit 10",
+    "markovia query model.bif disease -g test=positive --json | jq .posteriors.disease",
+)
 def query(
     model: options.Model,
     targets: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="TARGET",
-            help="The variables to ask for.",
-            autocompletion=complete_variable,
-            show_default=False,
-        ),
+        list[str] | None, argument("TARGET", "The variables to ask for.", complete=complete_variable)
     ] = None,
     given: options.Given = None,
     soft: options.Soft = None,
     ruled_out: options.RuledOut = None,
     do: options.Do = None,
     joint: Annotated[
-        bool, typer.Option("--joint", "-j", help="One table over all targets together, not one for each.")
+        bool, option("--joint -j", "One table over all targets together, not one for each.")
     ] = False,
-    every: Annotated[
-        bool, typer.Option("--all", "-a", help="Ask for every variable without evidence.")
-    ] = False,
+    every: Annotated[bool, option("--all -a", "Ask for every variable without evidence.")] = False,
     engine: options.Engine = "auto",
     time_limit: options.TimeLimit = None,
     format: options.Format = None,  # noqa: A002

@@ -4,26 +4,19 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given
-from markovia.cli.loading import STREAM, FileError, open_model
+from markovia.cli.loading import STREAM, open_model, writing
+from markovia.cli.options import command, option
 from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import refuse_two_outputs
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia report asia --given xray=yes -o report.html",
-            "markovia report model.bif --given test=positive --do drug=yes --title 'After treatment'",
-            "markovia report asia -o - > report.html",
-        )
-    )(report)
-
-
+@command(
+    "markovia report asia --given xray=yes -o report.html",
+    "markovia report model.bif --given test=positive --do drug=yes --title 'After treatment'",
+    "markovia report asia -o - > report.html",
+)
 def report(
     model: options.Model,
     given: options.Given = None,
@@ -32,17 +25,11 @@ def report(
     do: options.Do = None,
     output: Annotated[
         str | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The file to write, by default the model's name with .html; - is the screen.",
-            show_default=False,
+        option(
+            "--output -o FILE", "The file to write, by default the model's name with .html; - is the screen."
         ),
     ] = None,
-    title: Annotated[
-        str | None, typer.Option("--title", metavar="TEXT", help="What to call it.", show_default=False)
-    ] = None,
+    title: Annotated[str | None, option("--title TEXT", "What to call it.")] = None,
     engine: options.Engine = "auto",
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
@@ -61,10 +48,8 @@ def report(
         sys.stdout.buffer.write(made.text.encode("utf-8", "replace"))
         return
     target = output or f"{stem or 'network'}.html"
-    try:
+    with writing(target):
         size = studio.save_text(made.text, target)
-    except OSError as error:
-        raise FileError.writing(target, error) from error
     if as_json:
         print_json(
             {

@@ -13,7 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from markovia.cli.loading import STREAM, FileError
+from markovia.cli.loading import STREAM, FileError, writing
+from markovia.cli.output import print_json, say
 from markovia.errors import InvalidArgument, MarkoviaError
 
 if TYPE_CHECKING:
@@ -63,10 +64,8 @@ def write_csv(blocks: "Iterator[pd.DataFrame]", output: str | None) -> int:
         return _write(sys.stdout, blocks, next(blocks, None))
     first = next(blocks, None)
     try:
-        with open(output, "w", encoding="utf-8", newline="") as file:
+        with writing(output), open(output, "w", encoding="utf-8", newline="") as file:
             return _write(file, blocks, first)
-    except OSError as error:
-        raise FileError.writing(output, error) from error
     except MarkoviaError:
         if Path(output).is_file():
             Path(output).unlink()
@@ -76,6 +75,23 @@ def write_csv(blocks: "Iterator[pd.DataFrame]", output: str | None) -> int:
 def records(blocks: "Iterator[pd.DataFrame]") -> list[dict[Any, Any]]:
     """Return all rows as mappings, for a JSON document."""
     return [row for block in blocks for row in block.to_dict("records")]
+
+
+def write_rows(
+    blocks: "Iterator[pd.DataFrame]", output: str | None, document: dict[str, Any] | None, key: str, what: str
+) -> None:
+    """Write rows as CSV to a file or the screen; with a JSON document, print that too, or with the rows under a key."""
+    if not names_file(output):
+        if document is None:
+            write_csv(blocks, output)
+        else:
+            print_json({**document, key: records(blocks)})
+        return
+    n = write_csv(blocks, output)
+    if document is None:
+        say(f"wrote {n:,} {what} to {output}")
+    else:
+        print_json({**document, "output": output, "rows": n})
 
 
 def _write(file: Any, blocks: "Iterator[pd.DataFrame]", block: "pd.DataFrame | None") -> int:

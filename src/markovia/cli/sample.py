@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import typer
 
 from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given
 from markovia.cli.loading import open_model, require_tables
+from markovia.cli.options import command, option
 from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import names_file, records, refuse_two_outputs, write_csv
 from markovia.models.graphical.model import Model
@@ -23,20 +23,14 @@ if TYPE_CHECKING:
 BLOCK = 100_000
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia sample asia -n 1000 --seed 0 -o asia.csv",
-            "markovia sample asia -n 5 --given dysp=yes",
-            "markovia sample asia -n 1000000 | cut -d, -f4 | sort | uniq -c",
-        )
-    )(sample)
-
-
+@command(
+    "markovia sample asia -n 1000 --seed 0 -o asia.csv",
+    "markovia sample asia -n 5 --given dysp=yes",
+    "markovia sample asia -n 1000000 | cut -d, -f4 | sort | uniq -c",
+)
 def sample(
     model: options.Model,
-    n: Annotated[int, typer.Option("-n", "--rows", min=0, help="How many rows.")] = 1000,
+    n: Annotated[int, option("-n --rows", "How many rows.", min=0)] = 1000,
     given: options.Given = None,
     soft: options.Soft = None,
     ruled_out: options.RuledOut = None,

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-import typer
 
 from markovia.cli import options
 from markovia.cli.loading import open_model, require_tables
+from markovia.cli.options import command, option
 from markovia.cli.output import heading, number, print_json, say, show_table
 from markovia.cli.rows import data_file
 from markovia.data.tables.file_blocks import file_blocks
@@ -16,22 +16,11 @@ from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.models.graphical.model import Model
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia score model.bif data.parquet",
-            "markovia score asia rows.csv --worst 5",
-        )
-    )(score)
-
-
+@command("markovia score model.bif data.parquet", "markovia score asia rows.csv --worst 5")
 def score(
     model: options.Model,
     data: options.Data,
-    worst: Annotated[
-        int, typer.Option("--worst", metavar="N", min=0, help="Also list the N least probable rows.")
-    ] = 0,
+    worst: Annotated[int, option("--worst N", "Also list the N least probable rows.", min=0)] = 0,
     engine: options.Engine = "auto",
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,

@@ -3,51 +3,28 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from markovia.cli import options
 from markovia.cli.loading import STREAM, FileError, complete_model
+from markovia.cli.options import argument, command, option
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia studio", "markovia studio model.bif", "markovia studio models/ --port 8765"
-        )
-    )(studio)
-    app.command(
-        epilog=options.examples(
-            "markovia serve model.bif",
-            "markovia serve model.bif --host 0.0.0.0 --port 8000 --workers 4 --token SECRET",
-        )
-    )(serve)
-
-
+@command("markovia studio", "markovia studio model.bif", "markovia studio models/ --port 8765")
 def studio(
     what: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[MODEL or FOLDER]",
-            help="A file, a bundled name, or a folder whose files are offered; the present folder by default.",
-            autocompletion=complete_model,
-            show_default=False,
+        argument(
+            "[MODEL or FOLDER]",
+            "A file, a bundled name, or a folder whose files are offered; the present folder by default.",
+            complete=complete_model,
         ),
     ] = None,
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="0 takes a free one.")] = 0,
-    browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True,
+    port: Annotated[int, option("--port -p", "0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, option("--browser/--no-browser", "Open the page in a browser.")] = True,
     limit: Annotated[
-        float, typer.Option("--limit", min=0.1, help="Seconds that an exact answer may take by its estimate.")
+        float, option("--limit", "Seconds that an exact answer may take by its estimate.", min=0.1)
     ] = 30.0,
     state: Annotated[
-        str | None,
-        typer.Option(
-            "--state",
-            help="Folder of autosaved models; the user's state folder by default.",
-            show_default=False,
-        ),
+        str | None, option("--state", "Folder of autosaved models; the user's state folder by default.")
     ] = None,
 ) -> None:
     """Open models in the browser: observe, intervene, explain, edit, learn."""
@@ -57,29 +34,25 @@ def studio(
     run_studio(folder=folder, model=model, port=port, browser=browser, limit=limit, state=state)
 
 
+@command(
+    "markovia serve model.bif",
+    "markovia serve model.bif --host 0.0.0.0 --port 8000 --workers 4 --token SECRET",
+)
 def serve(
     model: options.Model,
-    host: Annotated[str, typer.Option("--host", help="The address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="0 takes a free one.")] = 8000,
-    workers: Annotated[
-        int, typer.Option("--workers", "-w", min=1, max=256, help="Processes that answer.")
-    ] = 1,
+    host: Annotated[str, option("--host", "The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, option("--port -p", "0 takes a free one.", min=0, max=65535)] = 8000,
+    workers: Annotated[int, option("--workers -w", "Processes that answer.", min=1, max=256)] = 1,
     token: Annotated[
-        str | None,
-        typer.Option(
-            "--token",
-            envvar="MARKOVIA_TOKEN",
-            help="A secret that requests must carry as bearer.",
-            show_default=False,
-        ),
+        str | None, option("--token", "A secret that requests must carry as bearer.", envvar="MARKOVIA_TOKEN")
     ] = None,
-    max_rows: Annotated[int, typer.Option("--max-rows", min=1, help="Rows of one request.")] = 10_000,
-    max_body: Annotated[int, typer.Option("--max-body", min=1024, help="Bytes of one request.")] = 2**24,
+    max_rows: Annotated[int, option("--max-rows", "Rows of one request.", min=1)] = 10_000,
+    max_body: Annotated[int, option("--max-body", "Bytes of one request.", min=1024)] = 2**24,
     concurrency: Annotated[
-        int, typer.Option("--concurrency", min=1, help="Requests that a worker answers at once.")
+        int, option("--concurrency", "Requests that a worker answers at once.", min=1)
     ] = 8,
     limit: Annotated[
-        float, typer.Option("--limit", min=0.1, help="Seconds that an exact answer may take by its estimate.")
+        float, option("--limit", "Seconds that an exact answer may take by its estimate.", min=0.1)
     ] = 10.0,
     format: options.Format = None,  # noqa: A002
 ) -> None:

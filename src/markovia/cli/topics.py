@@ -3,65 +3,28 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from markovia.cli import options
-from markovia.cli.loading import FileError
+from markovia.cli.loading import writing
+from markovia.cli.options import argument, command, option
 from markovia.cli.output import print_json, say, show_table
 from markovia.cli.rows import write_csv
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command to the application."""
-    app.command(
-        epilog=options.examples(
-            "markovia topics corpus.txt --components 20 --stop-words english",
-            "markovia topics speeches/ --components 10 --method vb -o topics.json --documents shares.csv",
-        )
-    )(topics)
-
-
+@command(
+    "markovia topics corpus.txt --components 20 --stop-words english",
+    "markovia topics speeches/ --components 10 --method vb -o topics.json --documents shares.csv",
+)
 def topics(
-    corpus: Annotated[
-        str,
-        typer.Argument(
-            metavar="TEXTS", help="A folder of texts, or a file with a document a line.", show_default=False
-        ),
-    ],
-    components: Annotated[
-        int, typer.Option("--components", "-k", min=1, metavar="K", help="The number of topics.")
-    ] = 10,
-    method: Annotated[
-        str, typer.Option("--method", metavar="NAME", help="gibbs, vb, online, uncollapsed or map.")
-    ] = "gibbs",
-    words: Annotated[
-        int, typer.Option("--words", "-w", min=1, metavar="N", help="Words shown of each topic.")
-    ] = 8,
-    stop_words: Annotated[
-        str, typer.Option("--stop-words", metavar="NAME", help="Words left out: english, or none.")
-    ] = "none",
-    min_df: Annotated[
-        int,
-        typer.Option("--min-documents", min=1, metavar="N", help="Words in fewer documents are left out."),
-    ] = 1,
-    iterations: Annotated[
-        int | None,
-        typer.Option("--max-iter", min=1, metavar="N", help="Sweeps or passes.", show_default=False),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Where the model goes: a .json file.", show_default=False
-        ),
-    ] = None,
+    corpus: Annotated[str, argument("TEXTS", "A folder of texts, or a file with a document a line.")],
+    components: Annotated[int, option("--components -k K", "The number of topics.", min=1)] = 10,
+    method: Annotated[str, option("--method NAME", "gibbs, vb, online, uncollapsed or map.")] = "gibbs",
+    words: Annotated[int, option("--words -w N", "Words shown of each topic.", min=1)] = 8,
+    stop_words: Annotated[str, option("--stop-words NAME", "Words left out: english, or none.")] = "none",
+    min_df: Annotated[int, option("--min-documents N", "Words in fewer documents are left out.", min=1)] = 1,
+    iterations: Annotated[int | None, option("--max-iter N", "Sweeps or passes.", min=1)] = None,
+    output: Annotated[str | None, option("--output -o FILE", "Where the model goes: a .json file.")] = None,
     documents: Annotated[
-        str | None,
-        typer.Option(
-            "--documents",
-            metavar="FILE",
-            help="Write the topics of each document to a .csv file.",
-            show_default=False,
-        ),
+        str | None, option("--documents FILE", "Write the topics of each document to a .csv file.")
     ] = None,
     seed: options.Seed = 0,
     as_json: options.Json = False,
@@ -76,10 +39,8 @@ def topics(
     settings: Any = {"method": method, "max_iter": iterations, "random_state": seed, "progress": None}
     model = LDA(components, **settings).fit(read)
     if output is not None:
-        try:
+        with writing(output):
             model.save(output)
-        except OSError as error:
-            raise FileError.writing(output, error) from error
     if documents is not None:
         shares = pd.DataFrame(model.transform(read), columns=[f"topic{k}" for k in range(components)])
         shares.insert(0, "document", read.names)

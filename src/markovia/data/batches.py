@@ -20,7 +20,7 @@ from markovia.data.tables.distant_rows import is_files
 from markovia.data.tables.file_blocks import typed_blocks
 from markovia.data.tables.frames import as_frame
 from markovia.data.tables.number_columns import column_numbers
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.optimise.row_batches import Batch, RowBatches, row_count
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Whole, check
@@ -140,9 +140,7 @@ class _FileBlocks:
 
 def _numbers(frame: Any, columns: Sequence[str] | None) -> dict[str, Array]:
     names = list(frame.columns) if columns is None else list(columns)
-    for name in names:
-        if name not in frame.columns:
-            raise UnknownVariable(name, frame.columns, "the data")
+    check_known(names, frame.columns, "the data")
     return {str(name): column_numbers(frame[name], str(name)) for name in names}
 
 

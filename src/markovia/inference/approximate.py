@@ -46,8 +46,11 @@ class Approximate:
         raise self._refusal("marginals")
 
     def log_mass(self, problem: Problem) -> LogMass:
-        """Return an estimate of the log of the total weight that agrees with the findings."""
-        raise self._refusal("log_mass")
+        """Return an estimate of the log of the total weight that agrees with the findings: that of marginals of nothing."""
+        if "log_mass" not in self.answers:
+            raise self._refusal("log_mass")
+        found = self.marginals(problem, ())
+        return LogMass(found.log_mass, found.record)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the best assignment that was found."""

@@ -172,11 +172,12 @@ _ALSO_CALLED = {
 
 _AS_USUAL: AbstractContextManager[None] = nullcontext()
 
-Refusal = TypeVar("Refusal", Unanswered, UnsupportedModel)
+Refusal = TypeVar("Refusal", bound=Unanswered | UnsupportedModel)
 
 
-def without_cure(refusal: Refusal) -> Refusal:
-    """Mark the refusal of an engine that does not know who else answers; `asking` adds who does to its sentence."""
+def without_cure(kind: type[Refusal], message: str) -> Refusal:
+    """Return the refusal of an engine that does not know who else answers; `asking` adds who does to its sentence."""
+    refusal = kind(message)
     refusal.__dict__["without_cure"] = True
     return refusal
 

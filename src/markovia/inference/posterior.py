@@ -13,11 +13,11 @@ from markovia.factors.tables.rendering import render_table, table_html
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.result import Info
 from markovia.runtime import ports
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import Share, html_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -43,6 +43,12 @@ class Posterior:
     def __init__(self, factor: Factor, info: Info) -> None:
         self._factor = factor
         self.info = info
+
+    @classmethod
+    def of_draws(cls, name: str, draws: Ints, info: Info) -> "Posterior":
+        """Return how often each whole number was drawn, as the posterior of a variable."""
+        numbers, times = np.unique(draws, return_counts=True)
+        return cls(Factor([Variable(name, numbers.tolist())], times / times.sum()), info)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,8 +133,7 @@ class Posterior:
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the probabilities as bars (or a heat map for two variables); see `markovia.plotting.plot_posterior`."""
-        drawn: Axes = ports.call("plot-posterior", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-posterior", self, ax=ax, title=title)
 
     def allclose(self, other: "Posterior", *, atol: float = 1e-9) -> bool:
         """Say whether two posteriors agree up to the order of variables."""
@@ -189,8 +194,6 @@ class Marginals(dict[str, Posterior]):
 
     def to_pandas(self) -> "pd.Series[float]":
         """Return the probabilities indexed by (variable, state)."""
-        import pandas as pd
-
         pairs = [(name, state) for name, p in self.items() for state in p]
         index = pd.MultiIndex.from_tuples(pairs, names=["variable", "state"])
         return pd.Series(np.concatenate([np.zeros(0), *map(np.asarray, self.values())]), index, name="p")
@@ -240,8 +243,6 @@ class RowMarginals(dict[str, "pd.DataFrame"]):
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return one frame with columns (variable, state)."""
-        import pandas as pd
-
         return pd.concat(dict(self), axis=1, names=["variable", "state"])
 
 

@@ -1,13 +1,12 @@
 """What an engine gives back: tables or assignments, and how they were obtained."""
 
-import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from math import isnan
 from numbers import Real
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from markovia.errors import ConvergenceWarning, outside
+from markovia.errors import ConvergenceWarning, warn_user
 from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.factor import Factor
 from markovia.runtime import ports
@@ -148,8 +147,7 @@ class Info(InNotebooks):
         self, *, label: str | None = None, ax: "Axes | None" = None, title: str | None = None
     ) -> "Axes":
         """Draw how the engine settled: its bound, or how far messages still moved; see `plotting.plot_convergence`."""
-        drawn: Axes = ports.call("plot-convergence", self, label=label, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-convergence", self, label=label, ax=ax, title=title)
 
     def __str__(self) -> str:
         parts = [self.engine, "exact" if self.exact else "approximate"]
@@ -173,10 +171,9 @@ def warn_unconverged(info: Info | Record) -> None:
     """Warn that an answer did not reach its tolerance, and say what to try."""
     advice = info.advice or "more iterations, or another engine, may do"
     error = f"error {info.error:.2g} " if info.error else ""  # a search has none
-    warnings.warn(
+    warn_user(
         f"{info.engine} did not converge ({error}after {info.iterations:,} iterations); {advice}",
         ConvergenceWarning,
-        stacklevel=outside(),
     )
 
 

@@ -11,9 +11,7 @@
 The language itself is read and written by `graphs/causal/text.py`; this is the file format on top of it.
 """
 
-import warnings
-
-from markovia.errors import CycleError, UnsupportedModel
+from markovia.errors import CycleError, UnsupportedModel, warn_user
 from markovia.graphs.causal.text import graph_text, parse_graph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import MixedGraph
@@ -116,11 +114,7 @@ def as_mixed(model: object, format_name: str) -> MixedGraph:
         known = getattr(model, "equivalence_class", None)
         graph = getattr(model, "graph", None) if known is None else known
     if isinstance(graph, DAG | UndirectedGraph | MixedGraph) and _has_tables(model):
-        warnings.warn(
-            f"only the graph was written: tables, states and properties are not part of {format_name}",
-            UserWarning,
-            stacklevel=3,
-        )
+        warn_user(f"only the graph was written: tables, states and properties are not part of {format_name}")
     if isinstance(graph, DAG):
         return MixedGraph.from_dag(graph)
     if isinstance(graph, UndirectedGraph):

@@ -8,9 +8,8 @@ Text with NUL characters is refused: it is a binary file, or UTF-16 without its 
 
 import codecs
 import re
-import warnings
 
-from markovia.errors import ParseError
+from markovia.errors import ParseError, warn_user
 
 _MARKS = (b"\xff\xfe", b"\xfe\xff")
 _DECLARED = re.compile(rb"\s*+<\?xml\s[^<>]{0,200}?\bencoding\s*=\s*[\"']([^\"'<>]{0,100})[\"']")
@@ -114,11 +113,9 @@ def _utf8_or_latin1(data: bytes | bytearray, source: str | None) -> str:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line, column = _position(data[: error.start].decode("utf-8"))
-        warnings.warn(
+        warn_user(
             f"{source or '<string>'}:{line}:{column}: the byte 0x{data[error.start]:02x} is not UTF-8; "
-            "the whole text was read as Latin-1",
-            UserWarning,
-            stacklevel=4,
+            "the whole text was read as Latin-1"
         )
         return data.decode("latin-1")
 

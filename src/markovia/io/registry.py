@@ -12,13 +12,12 @@ refused before they fill the memory.
 
 import gzip
 import os
-import warnings
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean
+from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean, warn_user
 from markovia.io.content import format_of
 from markovia.io.encoding import check_text, decoded
 from markovia.models.gallery.bundled import bundled_model
@@ -57,11 +56,9 @@ class Format:
     def write(self, model: Any) -> str:
         """Write a model as text; warn where the format cannot say that the model is one member of a class of graphs."""
         if self.name not in KEEP_CLASSES and getattr(model, "equivalence_class", None) is not None:
-            warnings.warn(
+            warn_user(
                 f"{self.name} keeps only one graph of the class that was learned, with a direction for every edge; "
-                "json keeps the class",
-                UserWarning,
-                stacklevel=3,
+                "json keeps the class"
             )
         text: str = resolve(self.writer)(model)
         return text

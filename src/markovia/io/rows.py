@@ -12,13 +12,12 @@ Files carry rounded numbers, so a row that should sum to one often does not. One
 Sizes are checked before memory is asked for: a file of ten bytes can announce a table of a trillion entries.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
 
-from markovia.errors import ParseError
+from markovia.errors import ParseError, warn_user
 from markovia.runtime.array_types import Array
 
 Locate = Callable[[int], tuple[int, int]]
@@ -91,25 +90,15 @@ class RowPolicy:
     def finish(self) -> None:
         """Warn once about all the rows that were rescaled, if any."""
         if self.repaired:
-            warnings.warn(
+            warn_user(
                 f"{self.source or '<string>'}: {self.repaired} probability "
                 f"{'row was' if self.repaired == 1 else 'rows were'} rescaled to sum to 1 "
-                f"(off by up to {self.worst:.3g})",
-                UserWarning,
-                stacklevel=2,
+                f"(off by up to {self.worst:.3g})"
             )
             self.repaired = 0
 
 
-def checked_size(
-    shape: Sequence[int],
-    *,
-    available: int | None = None,
-    what: str = "the table",
-    source: str | None = None,
-    line: int = 1,
-    column: int = 1,
-) -> int:
+def checked_size(shape: Sequence[int], *, available: int | None = None, what: str = "the table") -> int:
     """Return the number of entries of a table, or refuse it before anything is allocated.
 
     Parameters
@@ -120,37 +109,32 @@ def checked_size(
         How many numbers the text can possibly hold, e.g. its number of characters or tokens; no limit if None.
     what
         The thing that is too large, for the message.
-    source, line, column
-        Where to report it.
 
     Raises
     ------
     ParseError
-        If an axis is empty, there are more than 64 axes, more than 2**28 entries, or more than are available.
+        Without a place, which the reader knows: if an axis is empty, there are more than 64 axes, more than 2**28 entries,
+        or more than are available.
 
     Examples
     --------
     >>> checked_size((3, 2))
     6
-    >>> checked_size((2**29,), line=7)
+    >>> checked_size((2**29,))
     Traceback (most recent call last):
     ...
-    markovia.errors.ParseError: <string>:7:1: the table would have 536,870,912 entries; expected at most 268,435,456
+    markovia.errors.ParseError: <string>:1:1: the table would have 536,870,912 entries; expected at most 268,435,456
     """
-
-    def refuse(reason: str) -> ParseError:
-        return ParseError(reason, file=source, line=line, column=column)
-
     if len(shape) > MAX_AXES:
-        raise refuse(f"{what} would have {len(shape)} axes; expected at most {MAX_AXES}")
+        raise ParseError(f"{what} would have {len(shape)} axes; expected at most {MAX_AXES}")
     if any(k < 1 for k in shape):
-        raise refuse(f"{what} would have an axis without states; expected at least 1 state")
+        raise ParseError(f"{what} would have an axis without states; expected at least 1 state")
     entries = prod(shape)
     if entries > MAX_ENTRIES:
         shown = f"{entries:,}" if entries < 10**18 else "over 10**18"
-        raise refuse(f"{what} would have {shown} entries; expected at most {MAX_ENTRIES:,}")
+        raise ParseError(f"{what} would have {shown} entries; expected at most {MAX_ENTRIES:,}")
     if available is not None and entries > available:
-        raise refuse(
+        raise ParseError(
             f"{what} needs {entries:,} numbers; expected no more than the {available:,} there is room for"
         )
     return entries

@@ -22,13 +22,19 @@ Cost: linear; all numbers are converted in one call. Limits: 2**20 states a vari
 """
 
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import numpy as np
 
-from markovia.errors import CycleError, IncompleteModel, MarkoviaError, ParseError, UnsupportedModel
+from markovia.errors import (
+    CycleError,
+    IncompleteModel,
+    MarkoviaError,
+    ParseError,
+    UnsupportedModel,
+    warn_user,
+)
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
@@ -134,10 +140,8 @@ def write_uai(model: GraphicalModel) -> str:
         raise UnsupportedModel(f"UAI lists every entry of a table: {error}") from None
     number = {name: i for i, name in enumerate(model.variables)}
     if any(name != f"x{i}" or not model.variable(name).numbered for name, i in number.items()):
-        warnings.warn(
-            "UAI has no names: variables were written as x0, x1, ... and states as 0, 1, ...; .json keeps them",
-            UserWarning,
-            stacklevel=2,
+        warn_user(
+            "UAI has no names: variables were written as x0, x1, ... and states as 0, 1, ...; .json keeps them"
         )
     lines = [
         word,

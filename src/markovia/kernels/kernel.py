@@ -2,9 +2,9 @@
 
 Both are Numba's `njit` without the interpreter lock and with NumPy's way of dividing by zero. A kernel is kept on disk
 (`compiled_code`); an inner function is not, and has no wrappers for callers from Python: it lives on in the kernels
-that call it, and is optimised and turned into machine code only there. Clocks stand still while code is compiled or
-loaded, so that waiting is never charged to a time limit, an estimate or a choice, and a line says so when something is
-compiled for the first time.
+that call it, and is optimised and turned into machine code only there. So is a kernel that another kernel calls. Clocks
+stand still while code is compiled or loaded, so that waiting is never charged to a time limit, an estimate or a choice, and
+a line says so when something is compiled for the first time.
 
 A bare function (`bare=True`) takes half as long to compile: no reference counts, so it must not allocate or slice, and only
 the passes that plain loops need, so every variable keeps one type (an argument may become a pointer in the first lines,
@@ -37,6 +37,8 @@ def kernel(function: Callable[..., Any] | None = None, *, bare: bool = False, **
     made = njit(**_options(bare, False), **options)(function)
     if hasattr(made, "enable_caching"):  # not with NUMBA_DISABLE_JIT
         made._cache = _Cache(function)
+        part = inner(function, bare=bare, **options)  # what other kernels call
+        made.get_call_template, made.get_overload = part.get_call_template, part.get_overload
     return made
 
 
@@ -51,16 +53,12 @@ def _options(bare: bool, part: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if bare:
         found["_nrt"] = False
-    if (bare or part) and KNOWN[0] <= version_info[:2] <= KNOWN[1]:
+    if KNOWN[0] <= version_info[:2] <= KNOWN[1]:
         from markovia.kernels import part_compiler as compilers
 
-        found["pipeline_class"] = (
-            compilers.PartCompiler
-            if not bare
-            else compilers.BarePartCompiler
-            if part
-            else compilers.BareCompiler
-        )
+        plain = compilers.PartCompiler if part else compilers.WholeCompiler
+        stripped = compilers.BarePartCompiler if part else compilers.BareCompiler
+        found["pipeline_class"] = stripped if bare else plain
     return found
 
 

@@ -5,13 +5,16 @@ function is called from nowhere else, so here the first time is left out: its co
 leans on Numba's own classes, which may change between its releases; `kernel.KNOWN` says for which it is used.
 
 Bare functions, plain loops on numbers and pointers, need only a few of Numba's passes.
+
+At each use of an operator Numba tries all that it is overloaded for, a quarter of the time of compiling; here what an
+operator came to for the same types is remembered.
 """
 
 from typing import Any
 
-from numba import _dynfunc
+from numba import _dynfunc, types
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, _LowerResult
+from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder, _LowerResult
 from numba.core.compiler_machinery import PassManager, register_pass
 from numba.core.typed_passes import AnnotateTypes, NativeLowering, NoPythonBackend, NopythonTypeInference
 from numba.core.untyped_passes import FixupArgs, IRProcessing, TranslateByteCode
@@ -51,7 +54,36 @@ class _PartLowering(NativeLowering):  # type: ignore[misc]
         return True
 
 
-class PartCompiler(CompilerBase):  # type: ignore[misc]
+_PLAIN = (types.Number, types.Boolean, types.CPointer, types.Array)
+_signatures: dict[tuple[Any, ...], Any] = {}
+_resolve = types.Function.get_call_type
+
+
+def _remembered(function: Any, context: Any, arguments: Any, keywords: Any) -> Any:
+    if keywords or not all(isinstance(types.unliteral(a), _PLAIN) for a in arguments):
+        return _resolve(function, context, arguments, keywords)
+    key = (function, *arguments)
+    if key not in _signatures:
+        _signatures[key] = _resolve(function, context, arguments, keywords)
+    return _signatures[key]
+
+
+class _Remembering(CompilerBase):  # type: ignore[misc]
+    """Remembers the signatures of operators, while Numba holds its lock on compiling."""
+
+    def compile_extra(self, func: Any) -> Any:
+        before, types.Function.get_call_type = types.Function.get_call_type, _remembered
+        try:
+            return super().compile_extra(func)
+        finally:
+            types.Function.get_call_type = before
+
+
+class WholeCompiler(_Remembering, Compiler):  # type: ignore[misc]
+    """Numba's own passes."""
+
+
+class PartCompiler(_Remembering):
     """Numba's own passes, but for the last."""
 
     def define_pipelines(self) -> list[Any]:
@@ -62,7 +94,7 @@ class PartCompiler(CompilerBase):  # type: ignore[misc]
         return [found]
 
 
-class BareCompiler(CompilerBase):  # type: ignore[misc]
+class BareCompiler(_Remembering):
     """The passes that a bare function needs."""
 
     lowering = NativeLowering

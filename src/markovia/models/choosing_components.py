@@ -69,8 +69,7 @@ class ComponentChoice(InNotebooks):
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the scores; see `markovia.plotting.choosing_components.plot_component_choice`."""
-        drawn: Axes = ports.call("plot-component-choice", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-component-choice", self, ax=ax, title=title)
 
     def __str__(self) -> str:
         rows = [[str(n), f"{s:.6g}"] for n, s in zip(self.numbers, self.scores, strict=True)]
@@ -136,9 +135,8 @@ def choose_components(
     if not hasattr(model, criterion) and criterion in SMALLER:
         raise InvalidArgument(f"{type(model).__name__} has no {criterion}; try criterion='held-out'")
     return chosen(
-        model, (X,) if y is None else (X, y), numbers, parameter="n_components", take=taken, length=n_rows,
-        worth=row_worth, kind="rows", criterion=criterion, folds=folds, held_out=held_out, n_jobs=n_jobs, seed=seed,
-        progress=progress,
+        model, (X,) if y is None else (X, y), numbers, parameter="n_components", worth=row_worth,
+        kind="rows", criterion=criterion, folds=folds, held_out=held_out, n_jobs=n_jobs, seed=seed, progress=progress,
     )  # fmt: skip
 
 
@@ -148,8 +146,6 @@ def chosen(
     numbers: Iterable[int],
     *,
     parameter: str,
-    take: Callable[[Any, Ints], Any],
-    length: Callable[[Any], int],
     worth: Callable[..., tuple[float, float]],
     kind: str,
     criterion: Criterion,
@@ -160,11 +156,11 @@ def chosen(
     progress: bool | None,
     fixed: dict[str, Any] | None = None,
 ) -> ComponentChoice:
-    """Fit and score every number; `take` picks rows, `worth` says the log likelihood a row and how much it counts."""
+    """Fit and score every number; `worth` says the log likelihood a row and how much it counts."""
     check("folds", folds, Whole(2))
     check("held_out", held_out, LEVEL)
     tried = _checked_numbers(numbers, "states" if parameter == "n_states" else "components")
-    rng, n = generator(seed), length(data[0])
+    rng, n = generator(seed), n_rows(data[0])
     splits: list[Ints] = []
     if criterion in ("held-out", "cross-validation"):
         count = folds if criterion == "cross-validation" else 2
@@ -181,8 +177,8 @@ def chosen(
         own = model.get_params()["random_state"]
         settings["random_state"] = int(rng.integers(2**31)) if own is None else own
     work = partial(
-        _scored, model=model, data=data, splits=splits, criterion=criterion, parameter=parameter, take=take,
-        length=length, worth=worth, settings=settings,
+        _scored, model=model, data=data, splits=splits, criterion=criterion, parameter=parameter, worth=worth,
+        settings=settings,
     )  # fmt: skip
     found = list(task_results(work, tried, n_jobs=n_jobs, progress=progress, unit="model"))
     scores = tuple(score for score, _ in found)
@@ -203,8 +199,8 @@ def _checked_numbers(numbers: Iterable[int], what: str) -> tuple[int, ...]:
 
 
 def _scored(
-    k: int, model: Any, data: Any, splits: list[Ints], criterion: Criterion, parameter: str, take: Any, length: Any,
-    worth: Any, settings: dict[str, Any],
+    k: int, model: Any, data: Any, splits: list[Ints], criterion: Criterion, parameter: str, worth: Any,
+    settings: dict[str, Any],
 ) -> tuple[float, Any]:  # fmt: skip
     made = clone(model).set_params(**{parameter: k}, **settings)
     if not splits:
@@ -212,9 +208,9 @@ def _scored(
         return float(getattr(made, criterion)(*data)), made
     total = size = 0.0
     for out in splits:
-        own = np.setdiff1d(np.arange(length(data[0])), out)
-        made = clone(made).fit(*(take(part, own) for part in data))
-        value, weight = worth(made, *(take(part, out) for part in data))
+        own = np.setdiff1d(np.arange(n_rows(data[0])), out)
+        made = clone(made).fit(*(_taken(part, own) for part in data))
+        value, weight = worth(made, *(_taken(part, out) for part in data))
         total, size = total + value * weight, size + weight
     return total / size, None
 
@@ -224,7 +220,7 @@ def n_rows(data: Any) -> int:
     return int(data.shape[0]) if hasattr(data, "shape") else len(data)
 
 
-def taken(data: Any, places: Ints) -> Any:
+def _taken(data: Any, places: Ints) -> Any:
     """Return some rows of a table, a frame, a sparse matrix or a list of documents."""
     if hasattr(data, "iloc"):
         return data.iloc[places]

@@ -9,7 +9,7 @@ import numpy as np
 from markovia.data.sequences.sequences import Lengths, read_sequences
 from markovia.errors import InvalidArgument
 from markovia.learning.sequences.blocked_gibbs import matching
-from markovia.models.choosing_components import ComponentChoice, Criterion, chosen, taken
+from markovia.models.choosing_components import ComponentChoice, Criterion, chosen
 from markovia.models.temporal.hmm import HMM
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, check
@@ -61,9 +61,9 @@ def choose_states(
     check("criterion", criterion, Choice(("bic", "aic", "held-out", "cross-validation")))
     data = read_sequences(sequences, lengths, by=by)
     return chosen(
-        hmm, (data.split(data.values),), numbers, parameter="n_states", take=taken, length=len, worth=_worth,
-        kind="sequences", criterion=criterion, folds=folds, held_out=held_out, n_jobs=n_jobs, seed=seed,
-        progress=progress, fixed={"progress": False},
+        hmm, (data.split(data.values),), numbers, parameter="n_states", worth=_worth, kind="sequences",
+        criterion=criterion, folds=folds, held_out=held_out, n_jobs=n_jobs, seed=seed, progress=progress,
+        fixed={"progress": False},
     )  # fmt: skip
 
 

@@ -13,7 +13,6 @@ learning ends. `max_iter` counts steps,
 `n_iter_` those that were done, `converged_` says whether the objective settled.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -21,7 +20,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.optimise.checkpoint import Checkpoint
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import Clock
@@ -76,7 +75,7 @@ class Climb(Generic[S]):
             message = f"learning still gained after {steps}; raise {names[0]}= or {names[1]}="
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=outside())
+        warn_user(message, ConvergenceWarning)
 
 
 def climb(

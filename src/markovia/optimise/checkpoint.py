@@ -18,6 +18,7 @@ import numpy as np
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
+from markovia.runtime.libraries import jax
 from markovia.runtime.whole_files import write_whole
 
 EVERY = 30.0
@@ -105,8 +106,6 @@ class Checkpoint:
 
 def packed(name: str, tree: Any) -> dict[str, Array]:
     """Return the arrays of a JAX tree under names that `unpacked` finds again."""
-    import jax
-
     return {f"{name}.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
 
 
@@ -119,8 +118,6 @@ def unpacked(name: str, arrays: Mapping[str, Array], like: Any) -> Any:
     >>> unpacked("state", packed("state", tree), tree)["a"][1].item()
     3.0
     """
-    import jax
-
     count = len(jax.tree.leaves(like))
     return jax.tree.unflatten(
         jax.tree.structure(like), [jax.numpy.asarray(arrays[f"{name}.{i}"]) for i in range(count)]

@@ -15,6 +15,7 @@ from markovia.optimise.row_batches import Batch, RowBatches
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import standing_still
 from markovia.runtime.double_precision import is_x64
+from markovia.runtime.libraries import jax, jnp, optax
 from markovia.runtime.machine_code import MachineCodeKey, compiled
 
 SEGMENT = 500
@@ -126,8 +127,6 @@ class TracedSteps:
         """Make so many steps; fewer where a stream ends or a step has no number."""
         if is_stream(self._source):
             return self._streamed(state, count)
-        import jax.numpy as jnp
-
         count = min(count, self.room)
         index = None
         if isinstance(self._source, RowBatches):
@@ -144,8 +143,6 @@ class TracedSteps:
                 next(self._stream)
 
     def _streamed(self, state: TrainingState, count: int) -> SegmentOutcome:
-        import jax.numpy as jnp
-
         one = jnp.asarray(1, jnp.int32)
         held, made = [], []
         for _ in range(count):
@@ -175,8 +172,6 @@ class TracedSteps:
 
     def _program(self, state: Any, count: Any, key: Any, data: Any, index: Any) -> Any:
         """Make `count` steps; a step whose values or gradients are no numbers changes nothing and is the last."""
-        import jax
-        import jax.numpy as jnp
 
         def going(carry: Any) -> Any:
             i, _, _, good = carry
@@ -199,10 +194,6 @@ class TracedSteps:
 
 def traced_step(plan: StepPlan, state: TrainingState, key: Any, batch: Any) -> tuple[TrainingState, Any, Any]:
     """Let every player move once; return the state, the players' values, and whether all is finite."""
-    import jax
-    import jax.numpy as jnp
-    import optax
-
     parameters, memory = dict(state.parameters), state.memory
     own_key = jax.random.fold_in(key, state.step)
     moments, values, good = list(state.moments), [], jnp.asarray(True)
@@ -293,8 +284,6 @@ def _mover(optimiser: Any) -> Callable[..., Any]:
             return {name: own[name] + change[name] for name in own}, state
 
         return in_numpy
-    import jax
-    import optax
 
     def in_jax(own: Any, slope: Any, state: Any) -> Any:
         change, state = optimiser.update(slope, state, own)
@@ -321,8 +310,6 @@ def _own(player: Player, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def _finite(tree: Any) -> bool:
     if isinstance(tree, np.ndarray):
         return bool(np.isfinite(tree).all())
-    import jax
-
     return all(bool(np.isfinite(np.asarray(leaf)).all()) for leaf in jax.tree.leaves(tree))
 
 
@@ -333,8 +320,6 @@ def _mapped(function: Callable[..., Any], left: dict[str, Any], right: dict[str,
         if isinstance(value, np.ndarray):
             found[name] = function(left[name], value)
         else:
-            import jax
-
             found[name] = jax.tree.map(function, left[name], value)
     return found
 
@@ -346,8 +331,6 @@ def is_stream(batches: Any) -> bool:
 
 def on_device(tree: Any) -> Any:
     """Return a tree of JAX arrays in the precision that is set now: fractions of any width have its width."""
-    import jax
-    import jax.numpy as jnp
 
     def put(leaf: Any) -> Any:
         array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
@@ -371,9 +354,6 @@ def evaluator(
     code: MachineCodeKey,
 ) -> Callable[[Any, Any], float]:
     """Return a function of parameters and memory: the player's loss on all rows of some batches, with one key for ever."""
-    import jax
-    import jax.numpy as jnp
-
     index, weight = batches.indices(0, batches.steps)
     cut = (jnp.asarray(index), jnp.asarray(weight, default_float()))
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.libraries import jax
 
 
 class Batch(NamedTuple):
@@ -102,8 +103,6 @@ class RowBatches:
 
 def row_count(data: Any) -> int:
     """Return how many rows all arrays of a tree have."""
-    import jax
-
     counts = {np.shape(leaf)[0] if np.ndim(leaf) else -1 for leaf in jax.tree.leaves(data)}
     if len(counts) != 1 or -1 in counts:
         raise InvalidArgument(

@@ -8,14 +8,13 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.optimise.players import Player
+from markovia.runtime.libraries import eqx, jax
 
 
 def checked_players(
     loss: Any, parameters: Any
 ) -> tuple[tuple[Player, ...], dict[str, Any], Callable[[Any], Any]]:
     """Return players, parameters by name, and what makes of trained ones what was given."""
-    import equinox as eqx
-
     if callable(loss):
         arrays, rest = eqx.partition(parameters, _is_fraction)
         one = Player(_OfAll(loss, rest), ("all",))
@@ -54,8 +53,6 @@ class _Joined:
     rest: Any
 
     def __call__(self, parameters: Any, memory: Any, key: Any, batch: Any) -> Any:
-        import equinox as eqx
-
         return self.loss(eqx.combine(parameters, self.rest), memory, key, batch)
 
 
@@ -65,6 +62,4 @@ def _is_fraction(leaf: Any) -> bool:
 
 def as_given(found: Any, given: Any) -> Any:
     """Return trained parameters as NumPy arrays of the types of those at the start."""
-    import jax
-
     return jax.tree.map(lambda new, old: np.asarray(new, getattr(old, "dtype", np.float64)), found, given)

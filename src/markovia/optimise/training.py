@@ -9,7 +9,6 @@ too large to be seen at once; `minimise.py` is for smooth functions of all data.
 
 import hashlib
 import os
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
@@ -19,7 +18,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.optimise.averaging import Averaging, ExponentialAverage
 from markovia.optimise.checkpoint import Checkpoint, digest_of, packed, unpacked
 from markovia.optimise.players import (
@@ -49,6 +48,7 @@ from markovia.runtime.checks import (
 )  # fmt: skip
 from markovia.runtime.clock import Clock, now, standing_still
 from markovia.runtime.function_descriptions import described
+from markovia.runtime.libraries import jax, optax
 from markovia.runtime.machine_code import MachineCodeKey
 from markovia.runtime.seeds import random_keys
 
@@ -185,17 +185,14 @@ class Training:
             averaging=None if self.ema is None else ExponentialAverage(self.ema), code=MachineCodeKey(code.hexdigest()),
         )  # fmt: skip
         if trained.failed:
-            warnings.warn(
+            warn_user(
                 f"{trained.reason}; the parameters before it are kept; try a smaller learning_rate=, or clip=",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return trained._replace(parameters=whole(trained.parameters))
 
     def optimiser(self, steps: int | None) -> Any:
         """Return the Optax transformation of these settings, for so many steps in all."""
-        import optax
-
         rate: Any = self.learning_rate
         if self.decay < 1.0:
             if steps is None:
@@ -490,8 +487,6 @@ def _file(training: Training, parameters: Any, batches: Any) -> Checkpoint:
     """Return the file of a run: of these settings, these data and this start."""
     if training.checkpoint is None:
         return Checkpoint(None)
-    import jax
-
     # a schedule depends on how many epochs there will be
     skipped = UNSAVED if training.decay == 1.0 else UNSAVED - {"epochs"}
     settings = [(f.name, getattr(training, f.name)) for f in fields(training) if f.name not in skipped]
@@ -505,16 +500,12 @@ def _file(training: Training, parameters: Any, batches: Any) -> Checkpoint:
 def _precision(training: Training, traced: bool) -> Any:
     if not traced:
         return nullcontext()
-    import jax
-
     return jax.enable_x64(training.precision == "float64")
 
 
 def _device(training: Training, traced: bool) -> Any:
     if not traced or training.device is None:
         return nullcontext()
-    import jax
-
     try:
         return jax.default_device(jax.devices(training.device)[0])
     except RuntimeError as error:

@@ -84,5 +84,5 @@ def plot_bias_variance(
     ax.set_ylim(top=1.12 * max(float(up.max()), 1e-12))
     ax.set_ylabel("expected error")
     ax.set_title(f"{loss} loss" if title is None else title, parse_math=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9, borderaxespad=0.0)
+    style.legend_beside(ax)
     return ax

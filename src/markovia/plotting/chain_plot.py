@@ -74,9 +74,7 @@ def plot_trace(
         )  # fmt: skip
     ax.margins(x=0)
     ax.set_xlabel("draw")
-    ax.set_title(shorten(quantity, 60) if title is None else title, parse_math=False)
-    _finish(ax, len(traces))
-    return ax
+    return _finished(ax, len(traces), quantity, title)
 
 
 @guided
@@ -115,11 +113,11 @@ def plot_autocorrelation(
         ax.plot(range(len(found)), found, color=style.series(c), linewidth=1.2, label=f"chain {c + 1}")
     ax.set_xlabel("lag")
     ax.set_ylabel("autocorrelation")
+    return _finished(ax, len(traces), quantity, title)
+
+
+def _finished(ax: "Axes", n: int, quantity: str, title: str | None) -> "Axes":
     ax.set_title(shorten(quantity, 60) if title is None else title, parse_math=False)
-    _finish(ax, len(traces))
-    return ax
-
-
-def _finish(ax: "Axes", n: int) -> None:
     if 1 < n <= MOST_NAMED:
-        ax.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=9, borderaxespad=0.0)
+        style.legend_beside(ax)
+    return ax

@@ -6,7 +6,7 @@ Reference: the DOT language, https://graphviz.org/doc/info/lang.html.
 from collections.abc import Iterable
 from typing import Any
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, UndirectedGraph
 from markovia.models.graphical.base import GraphicalModel
 from markovia.plotting.style import LIGHT
@@ -56,25 +56,13 @@ def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:
         graph = getattr(model, "equivalence_class", None) or model.graph
     names = [given] if isinstance(given, str) else list(given)
     if isinstance(graph, DAG | UndirectedGraph | MixedGraph | BipartiteGraph):
-        for name in names:
-            if name not in graph:
-                raise UnknownVariable(name, graph.nodes, "the graph")
+        check_known(names, graph.nodes, "the graph")
     elif names:
         raise InvalidArgument("given= shades variables; the nodes of a junction tree are cliques")
-    if isinstance(graph, DAG):
-        return _text(
-            "digraph",
-            _BOX,
-            _names(graph.nodes, names),
-            [f"{_quote(a)} -> {_quote(b)}" for a, b in graph.edges],
-        )
-    if isinstance(graph, UndirectedGraph):
-        return _text(
-            "graph",
-            _ROUND,
-            _names(graph.nodes, names),
-            [f"{_quote(a)} -- {_quote(b)}" for a, b in graph.edges],
-        )
+    if isinstance(graph, DAG | UndirectedGraph):
+        kind, shape, sign = ("digraph", _BOX, "->") if isinstance(graph, DAG) else ("graph", _ROUND, "--")
+        edges = [f"{_quote(a)} {sign} {_quote(b)}" for a, b in graph.edges]
+        return _text(kind, shape, _names(graph.nodes, names), edges)
     if isinstance(graph, MixedGraph):
         edges = [
             f"{_quote(a)} -> {_quote(b)} [dir=both, arrowtail={_HEADS[at_a]}, arrowhead={_HEADS[at_b]}]"

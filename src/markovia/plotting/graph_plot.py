@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Finding, Findings, read_evidence
@@ -230,8 +230,7 @@ def draw_scene(
     seen = {name for trail in trails if isinstance(trail, Trail) for name in trail.given}
     number = {n.name: i for i, n in reversed(list(enumerate(picture.nodes)))}
     for name in [*observed, *seen]:
-        if name not in number:
-            raise UnknownVariable(name, names, "the graph")
+        check_known([name], number, "the graph")
         picture.nodes[number[name]].observed = True
     _colour_trails(picture, number, trails)
     with progress_bar(progress, STEPS, name="drawing") as advance:
@@ -362,8 +361,7 @@ def _colour_trails(picture: Scene, number: Mapping[str, int], trails: list[Trail
         colour = style.HIGHLIGHTS[k % len(style.HIGHLIGHTS)]
         nodes = trail.nodes if isinstance(trail, Trail) else trail
         for name in nodes:
-            if name not in number:
-                raise UnknownVariable(name, number, "the graph")
+            check_known([name], number, "the graph")
             picture.nodes[number[name]].highlight = picture.nodes[number[name]].highlight or colour
         for a, b in pairwise(nodes):
             edges = joined.get(frozenset((number[a], number[b])))

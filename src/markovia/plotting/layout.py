@@ -10,7 +10,7 @@ from math import ceil, sqrt
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge, UnknownVariable, did_you_mean
+from markovia.errors import InvalidArgument, TooLarge, check_known, did_you_mean
 from markovia.graphs.kinds.plot_options import Positions
 from markovia.plotting.grid_layout import find_grid, grid_layout
 from markovia.plotting.layered_layout import layered_layout
@@ -227,9 +227,7 @@ def _pushed_apart(points: Array, sizes: Array) -> Array:
 
 
 def _given_positions(names: Sequence[str], positions: Mapping[str, Sequence[float]]) -> Array:
-    for name in positions:
-        if name not in names:
-            raise UnknownVariable(name, names, "the graph")
+    check_known(positions, names, "the graph")
     missing = [n for n in names if n not in positions]
     if missing:
         raise InvalidArgument(f"layout= gives no position for {missing[0]!r}; every node needs one")

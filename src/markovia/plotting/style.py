@@ -174,6 +174,15 @@ def bare(ax: "Axes") -> "Axes":
     return ax
 
 
+def legend_beside(ax: "Axes") -> None:
+    """Put the legend to the right of the axes, with names as they are."""
+    legend = ax.legend(
+        loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=SMALL_FONT_SIZE, borderaxespad=0.0
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
 def _colour_map(colours: tuple[str, ...]) -> "Colormap":
     from matplotlib.colors import LinearSegmentedColormap
 

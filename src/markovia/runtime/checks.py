@@ -168,6 +168,43 @@ class Kind(Constraint):
 
 
 @dataclass(frozen=True)
+class Several(Constraint):
+    """A list, tuple or array of values that another constraint admits: `size` of them, or any number but none."""
+
+    each: Constraint
+    said: str
+    size: int | None = None
+
+    def admits(self, value: Any) -> bool:
+        """Say whether a value is such a list."""
+        if not isinstance(value, list | tuple | np.ndarray) or np.ndim(value) == 0:
+            return False
+        right = len(value) > 0 if self.size is None else len(value) == self.size
+        return right and all(self.each.admits(one) for one in value)
+
+    def words(self) -> str:
+        """Say what the values are."""
+        return self.said
+
+
+@dataclass(frozen=True)
+class Either(Constraint):
+    """What one of some constraints admits."""
+
+    options: tuple[Constraint, ...]
+
+    def admits(self, value: Any) -> bool:
+        """Say whether one of them admits a value."""
+        return any(option.admits(value) for option in self.options)
+
+    def words(self) -> str:
+        """Say what each of them asks for."""
+        *first, last = [option.words() for option in self.options]
+        listed = ", ".join(first)
+        return f"{listed}{',' if ',' in listed or ' or ' in listed else ''} or {last}"
+
+
+@dataclass(frozen=True)
 class Seeding(Constraint):
     """What `seed=` may be."""
 
@@ -200,6 +237,7 @@ Bytes: TypeAlias = Annotated[float | None, BYTES]
 TimeLimit: TypeAlias = Annotated[float | None, SECONDS]
 CountOrNone: TypeAlias = Annotated[int | None, Whole(1, none=True)]
 FromZero: TypeAlias = Annotated[int, Whole(0)]
+FromZeroOrNone: TypeAlias = Annotated[int | None, Whole(0, none=True)]
 Start: TypeAlias = Annotated[
     Mapping[str, Any] | None, Kind((Mapping,), said="a mapping from names to states", none=True)
 ]

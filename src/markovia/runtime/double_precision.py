@@ -7,6 +7,8 @@ importing markovia: every entry from Python opens this block, and converts its d
 from contextlib import AbstractContextManager
 from typing import Any
 
+from markovia.runtime.libraries import jax
+
 
 def x64() -> AbstractContextManager[object]:
     """Return a block in which JAX computes in 64 bits.
@@ -20,8 +22,6 @@ def x64() -> AbstractContextManager[object]:
     >>> jnp.asarray(0.1).dtype.name
     'float32'
     """
-    import jax
-
     block: AbstractContextManager[object] = jax.enable_x64(True)
     return block
 
@@ -35,7 +35,5 @@ def is_x64() -> bool:
     ...     is_x64()
     True
     """
-    import jax
-
     config: Any = jax.config
     return bool(config.jax_enable_x64)

@@ -1,11 +1,12 @@
 """What every estimator with scikit-learn's habits is: scikit-learn's base, shown in notebooks in our own way."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from markovia.runtime.checks import check_options
 from markovia.runtime.shown import html_settings
 
 
@@ -21,6 +22,17 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
     (True, False)
     """
 
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        """What rows may be, by the names of scikit-learn's tags of inputs."""
+        return {}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        for name, value in self._input_tags.items():
+            setattr(tags.input_tags, name, value)
+        return tags
+
     def _repr_html_(self) -> str:
         learned = sorted(n for n in vars(self) if n.endswith("_") and not n.startswith("_"))
         note = f"fitted: {', '.join(learned)}" if learned else "not fitted"
@@ -30,9 +42,14 @@ class Estimator(BaseEstimator):  # type: ignore[misc]
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
 
+class TransformingEstimator(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+    """An estimator that turns rows into features, which are called by its name and numbered."""
+
+
 @contextmanager
-def kept_on_failure(estimator: Any) -> Iterator[None]:
-    """Leave the estimator as it was if what is inside fails."""
+def fitting(estimator: Any) -> Iterator[None]:
+    """Refuse settings that are not what they declare, and leave the estimator as it was if what is inside fails."""
+    check_options(estimator)
     before = dict(estimator.__dict__)
     try:
         yield

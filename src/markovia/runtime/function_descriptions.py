@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from markovia.runtime.libraries import jax
+
 _nameless: dict[int, Any] = {}
 """Objects that are named by their identity: held, so that no later object gets the same one."""
 
@@ -133,9 +135,7 @@ class _Description:
 
 
 def _is_array(value: Any) -> bool:
-    from jax import Array  # not at the top: JAX takes a second to import
-
-    return isinstance(value, np.ndarray | np.generic | Array)
+    return isinstance(value, np.ndarray | np.generic | jax.Array)
 
 
 def _filled(cell: Any) -> bool:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 from markovia.runtime.clock import standing_still
 from markovia.runtime.double_precision import is_x64
+from markovia.runtime.libraries import jax, jnp
 
 MOST_KEPT = 128
 MOST_FILES = 256
@@ -72,8 +73,6 @@ def compiled(
     once
         Whether it runs once a question, so that compiling it sooner is worth more than faster code.
     """
-    import jax
-
     leaves, tree = jax.tree.flatten(args)
     shapes = tuple([(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves])
     config: Any = jax.config
@@ -110,8 +109,6 @@ def _folder() -> Path | None:
 @cache
 def _machine() -> str:
     """Return what machine code depends on besides the model: versions, and the processor with its instructions."""
-    import jax
-
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         processor = next((line for line in lines if line.startswith(("flags", "Features"))), "")
@@ -168,9 +165,6 @@ def _load(file: Path) -> Callable[..., Any] | None:
 @cache
 def _linear_algebra() -> None:
     """Have JAX set up linear algebra, which it does when it lowers a call of it: loaded code has been lowered elsewhere."""
-    import jax
-    import jax.numpy as jnp
-
     jax.jit(jnp.linalg.cholesky).lower(jnp.eye(1))
 
 

@@ -6,9 +6,13 @@ function answers. The outer module is imported on first use, so an unused door c
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
 
 from markovia.runtime import registry
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _targets: dict[str, str] = {}
 
@@ -23,6 +27,12 @@ def call(port: str, *args: Any, **kwargs: Any) -> Any:
     return resolve(port)(*args, **kwargs)
 
 
+def draw(port: str, *args: Any, **kwargs: Any) -> "Axes":
+    """Call what answers a port that draws a picture; return its axes."""
+    axes: Axes = call(port, *args, **kwargs)
+    return axes
+
+
 def resolve(port: str) -> Callable[..., Any]:
     """Import and return the function behind a port: the one bound to its name, or to its first word and a star."""
     if (target := _targets.get(port)) is None:
@@ -30,3 +40,11 @@ def resolve(port: str) -> Callable[..., Any]:
         target = _targets[f"{kind}-*"].replace("*", rest.replace("-", "_"))
     function: Callable[..., Any] = registry.resolve(target)
     return function
+
+
+class Savable:
+    """A model that can be written to a file."""
+
+    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
+        """Write the model to a file; `markovia.load` reads it back."""
+        call("save", self, path, format=format)

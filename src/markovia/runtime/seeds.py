@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 
-Seed = int | np.random.Generator | np.random.SeedSequence | None
+Seed = int | np.random.Generator | np.random.SeedSequence | np.random.RandomState | None
 
 
 def generator(seed: Seed) -> np.random.Generator:
@@ -18,7 +18,8 @@ def generator(seed: Seed) -> np.random.Generator:
     Parameters
     ----------
     seed
-        A whole number that is not negative, a NumPy `Generator` or `SeedSequence`, or None for fresh entropy.
+        A whole number that is not negative, a NumPy `Generator` or `SeedSequence`, or None for fresh entropy. A
+        `RandomState`, which scikit-learn hands about, moves on by the one draw that seeds a generator.
 
     Returns
     -------
@@ -44,6 +45,8 @@ def generator(seed: Seed) -> np.random.Generator:
     """
     if seed is None or isinstance(seed, np.random.Generator | np.random.SeedSequence):
         return np.random.default_rng(seed)
+    if isinstance(seed, np.random.RandomState):
+        return np.random.default_rng(seed.randint(2**31))
     whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
     if not whole or seed < 0:
         raise InvalidArgument(

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.tables.variable import State
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.shown import html_text
@@ -90,9 +90,7 @@ def independence_test(
         test = with_alpha(test, alpha)
     bound = bind_test(test, mixed, mixed.names)
     number = {n: k for k, n in enumerate(bound.names)}
-    for name in wanted:
-        if name not in number:
-            raise UnknownVariable(name, bound.names, "the test")
+    check_known(wanted, number, "the test")
     query = number[x], number[y], [number[z] for z in wanted[2:]]
     p = bound.p_value(*query)
     statistic, dof = bound.statistic(*query)

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from markovia.data.tables.row_sources import MISSING, CodedTable
-from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable
+from markovia.errors import ImpossibleEvidence, InvalidArgument, check_known
 from markovia.inference.posterior import Posterior
 from markovia.runtime import ports
 from markovia.studio.documents import answers, messages
@@ -350,8 +350,7 @@ def _plain(column: list[Any]) -> bool:
 
 def _reader(model: Any, name: str) -> Any:
     """Return what turns a cell of a column into a state or a number."""
-    if name not in model:
-        raise UnknownVariable(name, model.variables)
+    check_known([name], model.variables)
     variable = model.variable(name)
     states = labels(model, name)
     if states is None:

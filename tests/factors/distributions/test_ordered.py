@@ -20,8 +20,15 @@ def log_density(distribution, points):
         return np.asarray(distribution.log_prob(points))
 
 
-@pytest.mark.parametrize("size", [2, 3])
-@pytest.mark.parametrize("name", BASES)
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("normal", 2),
+        ("gamma", 3),
+        pytest.param("normal", 3, marks=pytest.mark.slow),
+        pytest.param("gamma", 2, marks=pytest.mark.slow),
+    ],
+)
 def test_the_density_integrates_to_one_over_the_ordered_cone(name, size):
     make, _, (low, high) = BASES[name]
     nodes, weights = np.polynomial.legendre.leggauss(60)

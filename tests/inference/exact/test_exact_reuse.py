@@ -25,7 +25,7 @@ from exact_checks import (
     some_of,
 )
 from markovia.inference.engine import get_engine
-from markovia.inference.exact import junction_tree
+from markovia.inference.exact import cut_tables, junction_tree
 from model_strategies import (
     KINDS,
     Case,
@@ -122,6 +122,47 @@ def test_a_question_asked_often_moves_from_the_tree_of_the_model_to_its_own(monk
     problem = model._problem({"smoke": "yes", "bronc": "no"})
     own, others = engine.compiled(problem, ["lung"])[0], engine.compiled(problem, ["xray"])[0]
     assert len(own.variables) < len(others.variables) == len(model)
+
+
+def test_a_tree_for_one_target_has_it_in_its_root(reduced_questions):
+    engine, model = mk.engines.JunctionTree(), mk.examples.asia()
+    for name in set(model.variables) - {"xray"}:
+        tree = engine.compiled(model._problem({"xray": "yes"}), [name])[0]
+        assert tree.plan.home[tree.slot_of[name]] == tree.plan.n_cliques - 1
+
+
+@pytest.mark.parametrize("most", [1, 100])
+def test_states_found_again_are_cut_out_of_their_tables_once_and_answers_are_right(
+    reduced_questions, monkeypatch, most
+):
+    cut, times = cut_tables.cut_piece, []
+    monkeypatch.setattr(cut_tables, "cut_piece", lambda *args: times.append(args) or cut(*args))
+    monkeypatch.setattr(cut_tables, "MOST_TABLES", most)
+    engine, model = mk.engines.JunctionTree(), mk.examples.asia()
+    states = list(product(("yes", "no"), ("yes", "no"), ([0.5, 2.0], [1.0, 0.0])))
+    for rounds in range(3):
+        before = len(times)
+        for xray, smoke, likelihood in states:
+            given = {"xray": xray, "smoke": smoke, "dysp": likelihood}
+            answer = model.query("lung", given=given, engine=engine)
+            np.testing.assert_allclose(
+                answer.values,
+                mk.examples.asia().query("lung", given=given, engine="enumeration").values,
+                atol=1e-12,
+            )
+        assert (len(times) == before) == (rounds > 0 and most > 1)
+
+
+def test_a_first_question_about_everything_compiles_the_whole_model_and_one_about_little_does_not():
+    chain = mk.BayesianNetwork()
+    for i in range(2 * junction_tree.FEW):
+        chain.add(
+            f"x{i}", parents=[f"x{i - 1}"] if i else [], p=[[0.9, 0.1], [0.3, 0.7]] if i else [0.5, 0.5]
+        )
+    given, engine = {f"x{junction_tree.FEW}": 1}, mk.engines.JunctionTree()
+    problem = chain.copy()._problem(given)
+    assert len(engine.compiled(problem, problem.free)[0].variables) == len(chain)
+    assert len(engine.compiled(chain.copy()._problem(given), ["x0"])[0].variables) == junction_tree.FEW
 
 
 @pytest.mark.slow
@@ -346,7 +387,7 @@ def test_copies_and_originals_are_edited_apart(engine):
 
 
 @every_exact_engine
-@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize("threads", [pytest.param(2, marks=pytest.mark.slow), 4])
 def test_threads_that_share_a_model_get_right_answers(engine, threads):
     """All threads start at once on a model that was never asked, so that they meet in its first compilation too."""
     interval = sys.getswitchinterval()

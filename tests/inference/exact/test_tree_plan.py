@@ -10,8 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 import markovia as mk
+from markovia.factors.tables.variable import Variable
 from markovia.inference.exact import tree_plan
-from markovia.inference.exact.tree_plan import TreeStructure, forget_plans, plan_for
+from markovia.inference.exact.tree_plan import CompiledTree, TreeStructure, forget_plans, plan_for
 from markovia.runtime.threads import in_parallel, thread_count
 
 seeds = st.integers(0, 2**32 - 1)
@@ -40,6 +41,25 @@ def test_a_structure_is_planned_once_and_each_setting_has_its_own_plan():
     again = plan_for(TreeStructure(*shape))
     assert again is not plan
     assert np.array_equal(again.program, plan.program)
+
+
+def test_a_structure_of_named_variables_has_their_places_as_ids():
+    a, b, c = Variable("a", 2), Variable("b", 3), Variable("c", 4)
+    named = TreeStructure.over({"a": a, "b": b, "c": c}, [(c, a), (), (b,)])
+    assert named.key == TreeStructure([2, 3, 4], [[2, 0], [], [1]]).key
+
+
+def test_tables_of_any_layout_and_precision_are_loaded_one_after_the_other():
+    plan = plan_for(TreeStructure([2, 3], [[0, 1], [1, 0], [1]]))
+    tables = [
+        np.arange(6.0).reshape(2, 3),
+        np.arange(6.0, 12.0).reshape(2, 3).T,
+        np.arange(3, dtype=np.float32),
+    ]
+    for some in ([0], [1], [2], [0, 0, 1], [0, 2], [0, 1, 2], []):
+        loaded = CompiledTree(plan, [Variable("a", 2), Variable("b", 3)], [tables[i] for i in some]).raw
+        assert loaded.dtype == np.float64
+        assert loaded.tolist() == [float(x) for i in some for x in tables[i].ravel()]
 
 
 def test_the_cache_keeps_what_was_used_last(monkeypatch):

@@ -337,9 +337,17 @@ def big_model(rng, size, zeros=0.0, tail=3):
     return Model([2] * n, scopes, tables)
 
 
-@pytest.mark.parametrize("size", [13, 16], ids=["in blocks", "not stored"])
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("split", [False, True], ids=["whole", "split"])
+@pytest.mark.parametrize(
+    ("size", "threads", "split"),
+    [
+        pytest.param(
+            size, threads, split, marks=[pytest.mark.slow] * (((size == 13) + threads + split) % 2 == 0)
+        )
+        for size in (13, 16)  # in blocks, not stored
+        for threads in (1, 2)
+        for split in (False, True)
+    ],
+)
 def test_cliques_larger_than_a_block_are_summed_right(request, monkeypatch, size, threads, split):
     monkeypatch.setenv("MARKOVIA_THREADS", str(threads))
     if split:

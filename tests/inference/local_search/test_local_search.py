@@ -14,6 +14,7 @@ from markovia.inference.local_search.block_icm import colours, region
 from markovia.inference.local_search.search_space import search_space
 from markovia.kernels.maximising import local_search
 from markovia.kernels.maximising.local_search import best_moves, fill_scores
+from markovia.kernels.maximising.search_records import SearchState
 from markovia.runtime.seeds import kernel_seed
 from model_strategies import log_weights, random_case, random_findings
 
@@ -72,7 +73,8 @@ def test_scores_kept_up_to_date_equal_scores_computed_from_nothing(seed):
     until, best, state = np.zeros(len(score), dtype=np.int64), codes.copy(), np.full(2, space.score(codes))
     fill_scores(space.arrays, codes, score)
     for step in range(60):
-        best_moves(space.arrays, 1, 9, 9, step, until, best, state, kernel_seed(rng), codes, score)
+        search = SearchState(codes, score, kernel_seed(rng), best, state)
+        best_moves(space.arrays, 1, 9, 9, step, until, search)
         fill_scores(space.arrays, codes, fresh)
         assert state[0] == pytest.approx(space.score(codes), abs=1e-6)
         np.testing.assert_allclose(score, fresh, rtol=1e-12, atol=1e-6)

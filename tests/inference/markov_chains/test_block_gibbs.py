@@ -8,7 +8,7 @@ from chain_checks import assert_close, chi_square, loop, marginals
 from markovia.engines import Gibbs
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.markov_chains import block_gibbs
-from markovia.inference.markov_chains.chain_runs import Wanted, graph_arrays, make_chain
+from markovia.inference.markov_chains.chain_runs import ChainSetUp, Wanted, graph_arrays, make_chain
 from model_strategies import random_case
 
 
@@ -19,7 +19,8 @@ def stepper_for(model, blocks, start=None):
     seed = np.random.SeedSequence(3)
     start = np.zeros(len(graph.variables), dtype=np.int64) if start is None else np.array(start)
     chain = make_chain(graph, arrays, start, seed, 4, Wanted(), 1)
-    return block_gibbs.make_blocks(blocks, problem, graph, arrays, True, 1, [seed]), chain, graph
+    run = ChainSetUp(problem, graph, arrays, Wanted(), [chain], [seed], thin=1, rao_blackwell=True)
+    return block_gibbs.make_blocks(blocks, run), chain, graph
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_block_of_all_variables_gives_independent_exact_draws():
         counts = np.zeros(graph.cards)
         warm = np.zeros(4)
         for _ in range(5000):
-            stepper.advance(0, chain, 0, 1, 4, warm)
+            stepper.advance(0, chain, stepper.plan(0, 1, 4, warm))
             counts[tuple(chain.x)] += 1
         assert abs(chi_square(counts.ravel(), exact)) < 4
 

@@ -11,7 +11,7 @@ from markovia.engines import Gibbs
 from markovia.inference.flat_graphs.flat_graph import flat_graph
 from markovia.inference.flat_graphs.tied_variables import islands
 from markovia.inference.markov_chains import chain_starts, gibbs
-from markovia.inference.markov_chains.chain_runs import Wanted, graph_arrays, make_chain
+from markovia.inference.markov_chains.chain_runs import ChainSetUp, Wanted, graph_arrays, make_chain
 from model_strategies import log_marginal, log_sum, log_weights, random_case, random_findings, tries
 
 SETTINGS = [
@@ -61,14 +61,15 @@ def _one_sweep_counts(model, start, scan, n):
     arrays = graph_arrays(graph)
     seed = np.random.SeedSequence(5)
     chains = [make_chain(graph, arrays, np.array(start), seed, 4, Wanted(), 1)]
-    stepper = Gibbs(scan=scan)._stepper(problem, graph, arrays, Wanted(), chains, [seed], 1)
+    run = ChainSetUp(problem, graph, arrays, Wanted(), chains, [seed], thin=1, rao_blackwell=True)
+    stepper = Gibbs(scan=scan)._stepper(run)
     counts = np.zeros(graph.cards)
     warm = np.zeros(4)
     for _ in range(n):
         chains[0].x[:] = start
         if isinstance(stepper, gibbs.BinaryStepper):
             stepper.bits[0][:] = start
-        stepper.advance(0, chains[0], 0, 1, 4, warm)
+        stepper.advance(0, chains[0], stepper.plan(0, 1, 4, warm))
         ended = stepper.bits[0] if isinstance(stepper, gibbs.BinaryStepper) else chains[0].x
         counts[tuple(ended)] += 1
     return counts.ravel()

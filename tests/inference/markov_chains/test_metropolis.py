@@ -141,3 +141,19 @@ def test_wide_proposals_are_rejected_more_often_than_narrow_ones():
 def test_a_walk_cannot_start_where_the_density_is_zero():
     with pytest.raises(mk.errors.InvalidArgument, match="cannot start"):
         metropolis_hastings(lambda x: -np.inf, lambda x, rng: x, 0.0, 10)
+
+
+def test_the_best_state_is_remembered_though_a_function_proposed_it_in_the_burn_in_only():
+    names = list("abcd")
+    alone = [mk.Factor([n], [0.9, 0.1]) for n in names]
+    pairs = [mk.Factor(list(p), [[1.0, 0.1], [0.1, 30.0]]) for p in ("ab", "bc", "cd")]
+    model = mk.MarkovNetwork(dict.fromkeys(names, 2), alone + pairs)
+    starts, ways = [], iter([1])
+
+    def once_to_the_top(state, rng):
+        starts.append(state)
+        return dict.fromkeys(names, next(ways, 0)), 0.0, 100.0  # so likely to come back that it is accepted
+
+    engine = MetropolisHastings(proposal=once_to_the_top, burn_in=4, draws=4, chains=1, seed=0)
+    assert dict(model.map(engine=engine)) == dict.fromkeys(names, 1)
+    assert starts[0] == dict.fromkeys(names, 0)  # the best state was not the first one

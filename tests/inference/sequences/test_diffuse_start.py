@@ -99,9 +99,13 @@ def walk_with_gaps(rng, steps, kinds, season, columns=1):
     return y
 
 
+SHARPEST = [[], [0], [12], [10, 50], [*range(12)], [*range(3, 31)]]
+OTHERS = [[13], [20], [50], [10], [5, 6], [59]]
+
+
 @pytest.mark.parametrize(
-    "gap", [[], [0], [12], [13], [20], [50], [10], [10, 50], [5, 6], [59], [*range(12)], [*range(3, 31)]], ids=str
-)  # fmt: skip
+    "gap", [*SHARPEST, *(pytest.param(g, marks=pytest.mark.slow) for g in OTHERS)], ids=str
+)
 def test_gaps_in_the_start_of_a_seasonal_arima_are_those_of_statsmodels_and_of_a_dense_integral(gap):
     y = np.cumsum(np.random.default_rng(7).normal(size=60))
     y[gap] = np.nan

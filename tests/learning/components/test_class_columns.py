@@ -4,15 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 from scipy.sparse import csr_array
 
-from markovia.errors import UnsupportedModel
 from markovia.learning.components.class_columns import CountedColumns, GaussianColumns
 from markovia.learning.components.columns import CategoricalColumns
-from markovia.learning.components.discrete import Bernoulli, Categorical, Multinomial, Poisson
-from markovia.learning.components.gaussian import Gaussian, StudentT
-from markovia.learning.components.redrawn_emissions import redrawn
+from markovia.learning.components.discrete import Bernoulli
 
 RNG = np.random.default_rng(5)
 MEMBERS = RNG.integers(0, 3, 700)
@@ -95,51 +91,3 @@ def test_merged_variances_keep_their_digits_far_from_zero():
     block.estimate()
     want = np.array([(rows[c == MEMBERS] - 1e9).var(axis=0) for c in range(3)])
     assert block.variance == pytest.approx(want, rel=1e-5)
-
-
-BETA = stats.beta(2.0 + one_hot(None).T @ BITS, 3.0 + one_hot(None).T @ (1.0 - BITS))
-COUNTS = RNG.poisson(2.0, (700, 2)).astype(float)
-SIZES = np.bincount(MEMBERS)[:, None]
-
-
-@pytest.mark.parametrize(
-    ("emission", "rows", "prior", "name", "want"),
-    [
-        (Bernoulli(np.full((3, 4), 0.5)), BITS, {"a": 2.0, "b": 3.0}, "probs", BETA.mean()),
-        (
-            Poisson(np.ones((3, 2))),
-            COUNTS,
-            {"shape": 4.0, "rate": 5.0},
-            "rates",
-            (4.0 + one_hot(None).T @ COUNTS) / (5.0 + SIZES),
-        ),
-        (
-            Multinomial(np.full((3, 2), 0.5)),
-            COUNTS,
-            {"concentration": 2.0},
-            "probs",
-            (2.0 + one_hot(None).T @ COUNTS) / (4.0 + (one_hot(None).T @ COUNTS).sum(axis=1, keepdims=True)),
-        ),
-        (
-            Categorical(np.full((3, 3), 1 / 3), ("a", "b", "c")),
-            CODES[:, :1] % 3,
-            {"concentration": 2.0},
-            "probs",
-            (2.0 + one_hot(None).T @ (CODES[:, :1] % 3 == np.arange(3))) / (6.0 + SIZES),
-        ),
-    ],
-    ids=["bernoulli", "poisson", "multinomial", "categorical"],
-)
-def test_draws_given_states_are_around_the_mean_of_the_conjugate_law(emission, rows, prior, name, want):
-    rng = np.random.default_rng(1)
-    draws = np.array([getattr(redrawn(emission, rows, one_hot(None), prior, rng), name) for _ in range(400)])
-    error = draws.std(axis=0) / np.sqrt(len(draws))
-    assert (np.abs(draws.mean(axis=0) - want) < 4.5 * error).all()
-
-
-def test_a_family_without_a_conjugate_law_is_refused_by_name():
-    other = StudentT(np.zeros((1, 1)), np.ones((1, 1, 1)), np.ones(1))
-    with pytest.raises(UnsupportedModel, match="not for StudentT"):
-        redrawn(other, np.zeros((2, 1)), np.ones((2, 1)), {}, RNG)
-    normal = redrawn(Gaussian(np.zeros((1, 1)), np.ones((1, 1, 1))), BITS[:, :1], np.ones((700, 1)), {}, RNG)
-    assert normal.means[0, 0] == pytest.approx(BITS[:, 0].mean(), abs=0.1)

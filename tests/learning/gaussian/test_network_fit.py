@@ -240,3 +240,13 @@ def test_a_variance_that_em_drives_to_zero_is_refused_with_the_cure():
     with pytest.raises(mk.MarkoviaError, match="goes to zero in EM"):
         network.copy().fit(rows, missing=mk.EM(seed=0))
     assert network.fit(rows, prior=1.0, missing=mk.EM(seed=0))["x"].row(z="p").variance > 0
+
+
+def test_a_network_of_text_reads_each_column_once(monkeypatch):
+    from markovia.data.tables import in_memory
+
+    read, once = [], in_memory.column_codes
+    monkeypatch.setattr(in_memory, "column_codes", lambda name, *rest: read.append(name) or once(name, *rest))
+    rows = pd.DataFrame({"a": ["x", "y", "y"], "b": ["u", "u", "v"]})
+    mk.BayesianNetwork("a -> b").fit(rows)
+    assert sorted(read) == ["a", "b"]

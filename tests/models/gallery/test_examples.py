@@ -221,5 +221,5 @@ def test_a_long_casino_does_not_underflow():
 
 
 def test_casino_needs_a_roll():
-    with pytest.raises(mk.errors.InvalidArgument, match="at least 1"):
+    with pytest.raises(mk.errors.InvalidArgument, match="T= is a whole number, 1 or more"):
         mk.examples.dishonest_casino(T=0)

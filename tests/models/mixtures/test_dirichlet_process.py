@@ -1,12 +1,15 @@
 """Dirichlet-process mixtures as estimators: what they find, predict, keep, and refuse."""
 
+import json
+
 import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
 import markovia as mk
 from markovia.errors import InvalidArgument
-from markovia.models.mixtures.dirichlet_process import METHODS
+
+METHODS = ["collapsed-gibbs", "algorithm-8", "blocked", "slice", "variational"]
 
 
 def blobs(n=240, seed=0):
@@ -40,10 +43,10 @@ def test_predictive_densities_integrate_to_one_and_equal_the_average_over_draws(
     grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     mass = np.exp(found.score_samples(grid)).sum() * (side[1] - side[0]) ** 2
     assert mass == pytest.approx(1.0, abs=0.02)
-    family, new, total = found._family, X[:5] + 0.3, 0.0
+    (component, prior), new, total = found._family, X[:5] + 0.3, 0.0
     posterior = found.posterior_.thinned(40)
     for labels in posterior.labels:
-        data = family.seen(np.vstack([X, new]))
+        data = component.collapsed(np.vstack([X, new]), prior)
         sizes = np.bincount(labels)
         for c in range(len(sizes) + 1):
             before = np.append(labels.astype(np.int64), np.full(5, -1))
@@ -76,6 +79,35 @@ def test_a_saved_mixture_answers_the_same(tmp_path):
     np.testing.assert_allclose(read.score_samples(X), found.score_samples(X))
     np.testing.assert_array_equal(read.predict(X), found.predict(X))
     assert read.posterior_.n_clusters().to_dict() == found.posterior_.n_clusters().to_dict()
+
+
+def as_array(values):
+    return {"array": np.ravel(values).tolist(), "type": "float64", "shape": list(np.shape(values))}
+
+
+FORMER = {"bernoulli": "BernoulliFamily", "poisson": "PoissonFamily", "gaussian": "NormalFamily"}
+
+
+@pytest.mark.parametrize("component", [*FORMER, "diagonal", "multinomial", "categorical"])
+def test_a_file_of_version_0_1_that_keeps_the_prior_in_a_family_answers_the_same(component, tmp_path):
+    X = np.random.default_rng(0).integers(1, 3, (12, 2)) - (component == "bernoulli")
+    kind, path = component.replace("diagonal", "gaussian"), tmp_path / "dpm.json"
+    shape = "diag" if component == "diagonal" else "full"
+    made = mk.DirichletProcessMixture(kind, covariance_type=shape, max_iter=4, random_state=0).fit(X)
+    made.save(path)
+    content, width = json.loads(path.read_text()), 4 if kind == "categorical" else 2
+    fields = {n: as_array(np.broadcast_to(v, width)) for n, v in made._family[1].items() if n != "scale"}
+    if kind == "gaussian":
+        fields |= {n: made._family[1][n] for n in ("strength", "df")} | {"diagonal": component == "diagonal"}
+        fields["scale"] = as_array(made._family[1]["scale"])
+    elif kind not in FORMER:
+        levels = [2, 2] if kind == "categorical" else []
+        fields = {"weights": fields["concentration"], "levels": {"tuple": levels}}
+    content["learned"]["_family"] = {"object": FORMER.get(kind, "DirichletFamily"), "fields": fields}
+    path.write_text(json.dumps(content))
+    read = mk.load(path)
+    np.testing.assert_allclose(read.score_samples(X), made.score_samples(X), rtol=1e-12)
+    np.testing.assert_array_equal(read.predict(X), made.predict(X))
 
 
 def test_a_discount_gives_more_groups_and_more_single_rows():
@@ -116,9 +148,9 @@ def test_groups_of_counts_and_categories_are_found(component):
         ({"component": "student-t"}, "conjugate component"),
         ({"method": "gibs"}, "collapsed-gibbs"),
         ({"concentration": -1.0}, "above 0"),
-        ({"concentration": (1.0, 2.0, 3.0)}, "shape, rate"),
+        ({"concentration": (1.0, 2.0, 3.0)}, "shape and rate"),
         ({"discount": 1.0}, "up to but not 1"),
-        ({"max_iter": 10, "burn_in": 10}, "leaves nothing"),
+        ({"max_iter": 10, "burn_in": 10}, "burn_in=10 leaves no draws of max_iter=10"),
         ({"component": "bernoulli"}, "0 or 1"),
         ({"component": "poisson"}, "whole numbers"),
     ],

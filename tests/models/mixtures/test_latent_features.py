@@ -169,8 +169,8 @@ def test_fixed_scales_are_held_and_no_features_is_an_answer():
         ({"weights": "real"}, "weights= is 'binary' or 'gaussian'"),
         ({"weights": "gaussian", "method": "collapsed"}, "is for weights='binary'"),
         ({"max_iter": 0}, "max_iter= is a whole number, 1 or more"),
-        ({"burn_in": 1000}, "burn_in= is a whole number from 0 to 999"),
-        ({"noise_std": -1.0}, "noise_std= is a number, above 0"),
+        ({"burn_in": 1000}, "burn_in=1000 leaves no draws of max_iter=1000"),
+        ({"noise_std": -1.0}, "noise_std= is a positive number"),
         ({"n_init": 0}, "n_init= is a whole number"),
     ],
 )

@@ -10,7 +10,7 @@ from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
 from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs, FiniteCollapsedGibbs
 from markovia.inference.collapsed.concentrations import Concentration
 from markovia.inference.collapsed.sampler_runs import run_sampler
-from markovia.learning.components.conjugate import conjugate_family
+from markovia.learning.components.conjugate_priors import conjugate_component
 from markovia.learning.latent.base_measures import ConjugateMeasure, DistributionMeasure
 from markovia.learning.latent.slice_sampler import SliceSampler
 from markovia.learning.latent.uncollapsed_gibbs import BlockedGibbs, FiniteGibbs, one_hot
@@ -26,29 +26,43 @@ def families(n=N, seed=0):
     rng = np.random.default_rng(seed)
     numbers = np.concatenate([rng.normal(-2, 1, (n // 2, 2)), rng.normal(1.5, 1, (n - n // 2, 2))])
     bits, counts = rng.integers(0, 2, (n, 3)) * 1.0, rng.poisson(2, (n, 3)) * 1.0
-    codes = np.column_stack([rng.integers(0, 3, n), 3 + rng.integers(0, 2, n)]) * 1.0
+    codes = np.column_stack([rng.integers(0, 3, n), rng.integers(0, 2, n)])
     weak = {"strength": 0.5}
     return {
-        "gaussian": (conjugate_family("gaussian", numbers, weak), numbers),
-        "diagonal": (conjugate_family("gaussian", numbers, weak, diagonal=True), numbers),
-        "bernoulli": (conjugate_family("bernoulli", bits, {"a": 0.5, "b": 0.7}), bits),
-        "categorical": (conjugate_family("categorical", codes, {"concentration": 0.6}, levels=(3, 2)), codes),
-        "multinomial": (conjugate_family("multinomial", counts, {"concentration": 0.6}), counts),
-        "poisson": (conjugate_family("poisson", counts), counts),
+        "gaussian": (conjugate_component("gaussian", numbers, weak), numbers),
+        "diagonal": (conjugate_component("gaussian", numbers, weak, diagonal=True), numbers),
+        "bernoulli": (conjugate_component("bernoulli", bits, {"a": 0.5, "b": 0.7}), bits),
+        "categorical": (
+            conjugate_component("categorical", codes, {"concentration": 0.6}, levels=(3, 2)),
+            codes,
+        ),
+        "multinomial": (conjugate_component("multinomial", counts, {"concentration": 0.6}), counts),
+        "poisson": (conjugate_component("poisson", counts), counts),
     }
+
+
+def seen_by(family, rows):
+    component, prior = family
+    return component.collapsed(rows, prior)
+
+
+def log_marginal(family, rows, belongs):
+    """The log probability of rows given their groups by log normalisers, less what is the same for all groups."""
+    component, prior = family
+    return component.log_marginal(component.posterior(rows, belongs, prior), prior).sum()
 
 
 def sampler(name, family, rows, law):
     labels = np.zeros(len(rows), dtype=np.int64)
     if name == "collapsed":
-        return CollapsedGibbs(family.seen(rows), labels, law, split_merges=0)
+        return CollapsedGibbs(seen_by(family, rows), labels, law, split_merges=0)
     if name == "split-merge":
-        return CollapsedGibbs(family.seen(rows), labels, law, split_merges=3)
+        return CollapsedGibbs(seen_by(family, rows), labels, law, split_merges=3)
     if name == "algorithm-8":
-        return AlgorithmEight(ConjugateMeasure(family, rows), labels, law, np.random.default_rng(0))
+        return AlgorithmEight(ConjugateMeasure(*family, rows), labels, law, np.random.default_rng(0))
     if name == "slice":
-        return SliceSampler(family, rows, labels, law)
-    return BlockedGibbs(family, rows, labels, 80 if law.discount else 25, law)
+        return SliceSampler(*family, rows, labels, law)
+    return BlockedGibbs(*family, rows, labels, 80 if law.discount else 25, law)
 
 
 SAMPLERS = ("collapsed", "split-merge", "algorithm-8", "slice", "blocked")
@@ -56,11 +70,10 @@ SAMPLERS = ("collapsed", "split-merge", "algorithm-8", "slice", "blocked")
 
 def exact(family, rows, law):
     """The posterior by enumeration, the marginals of groups by log normalisers and not by the sampler's kernels."""
-    none = family.log_normaliser(family.none(rows))[0]
     logs = []
     for labels in PARTITIONS:
         k = labels.max() + 1
-        fit = family.log_normaliser(family.posterior(rows, one_hot(labels, k))).sum() - k * none
+        fit = log_marginal(family, rows, one_hot(labels, k))
         logs.append(ChineseRestaurant(law.value, law.discount).log_prob(labels) + fit)
     found = np.exp(np.array(logs) - max(logs))
     return found / found.sum()
@@ -115,7 +128,7 @@ def test_splits_and_merges_alone_leave_the_posterior_of_partitions(kind, value, 
     family, rows = families()[kind]
     law = Concentration(value, None, discount)
     p = exact(family, rows, law)
-    chain = SplitsAndMerges(family.seen(rows), np.array([0, 1, 0, 2, 1, 0]), law, split_merges=4)
+    chain = SplitsAndMerges(seen_by(family, rows), np.array([0, 1, 0, 2, 1, 0]), law, split_merges=4)
     found = visited(chain, 3_000, 5)
     # neighbouring draws are alike where few proposals are taken: 2.5 times the error of independent ones
     assert 0.5 * abs(found - p).sum() < 2.5 * expected_distance(p, 3_000)
@@ -141,14 +154,13 @@ def test_long_chains_visit_partitions_as_they_should(name, kind, discount):
 def test_finite_mixtures_visit_labels_as_they_should(kind, collapsed):
     family, rows = families()[kind]
     k, a = 3, 0.7
-    none = family.log_normaliser(family.none(rows))[0]
     every = np.stack(np.meshgrid(*[np.arange(k)] * N, indexing="ij"), axis=-1).reshape(-1, N)
     from scipy.special import gammaln
 
     logs = []
     for labels in every:
         sizes = np.bincount(labels, minlength=k)
-        fit = family.log_normaliser(family.posterior(rows, one_hot(labels, k))).sum() - k * none
+        fit = log_marginal(family, rows, one_hot(labels, k))
         logs.append(gammaln(sizes + a).sum() + fit)
     p = np.zeros(len(PARTITIONS))
     for labels, weight in zip(every, np.exp(np.array(logs) - max(logs)), strict=True):
@@ -156,9 +168,9 @@ def test_finite_mixtures_visit_labels_as_they_should(kind, collapsed):
     p /= p.sum()
     begin = np.zeros(N, dtype=np.int64)
     chain = (
-        FiniteCollapsedGibbs(family.seen(rows), begin, k, a)
+        FiniteCollapsedGibbs(seen_by(family, rows), begin, k, a)
         if collapsed
-        else FiniteGibbs(family, rows, begin, k, a)
+        else FiniteGibbs(*family, rows, begin, k, a)
     )
     assert 0.5 * abs(visited(chain, 1500, 4) - p).sum() < 2.0 * expected_distance(p, 1500)
 
@@ -197,12 +209,13 @@ def test_drawing_rows_and_sweeping_in_turn_keeps_the_prior(name):
     """Geweke (2004): sizes of groups and rows, under the model alone and along a chain that redraws the rows."""
     n, k, a, b = 5, 3, 0.8, 1.3
     rng = np.random.default_rng(7)
-    family = conjugate_family("bernoulli", np.zeros((1, 2)), {"a": a, "b": b})
+    family = conjugate_component("bernoulli", np.zeros((1, 2)), {"a": a, "b": b})
     prior = None if name.startswith("finite") else (2.0, 2.0)
 
     def rows_of(labels):
-        params = family.drawn(np.zeros((0, 2)), np.zeros((0, labels.max() + 1)), rng)
-        return (rng.random((n, 2)) < params["probs"][labels]) * 1.0
+        component, believed = family
+        probs = component.drawn(component.prior_law(believed, labels.max() + 1), rng).probs
+        return (rng.random((n, 2)) < probs[labels]) * 1.0
 
     def facts(labels, rows, value):
         sizes = np.bincount(labels)
@@ -221,9 +234,9 @@ def test_drawing_rows_and_sweeping_in_turn_keeps_the_prior(name):
     rows, law, along = rows_of(labels), Concentration(1.0, prior), []
     for _ in range(2400):
         if name == "finite":
-            chain = FiniteGibbs(family, rows, labels, k, 0.7)
+            chain = FiniteGibbs(*family, rows, labels, k, 0.7)
         elif name == "finite-collapsed":
-            chain = FiniteCollapsedGibbs(family.seen(rows), labels, k, 0.7)
+            chain = FiniteCollapsedGibbs(seen_by(family, rows), labels, k, 0.7)
         else:
             chain = sampler(name, family, rows, law)
             chain.restore({**chain.state(), "labels": labels, **law.state()})
@@ -260,11 +273,11 @@ def test_a_run_that_is_cut_and_goes_on_ends_where_one_that_is_not_does(name, tmp
 def test_more_groups_than_slots_make_room():
     family, rows = families(60)["gaussian"]
     begin = np.zeros(60, dtype=np.int64)
-    chain = CollapsedGibbs(family.seen(rows), begin, Concentration(1e9), split_merges=2)
+    chain = CollapsedGibbs(seen_by(family, rows), begin, Concentration(1e9), split_merges=2)
     chain.sweep(np.random.default_rng(0))
     assert len(np.unique(chain.labels)) > 50
     assert chain.log_prob() == pytest.approx(
-        family.seen(rows).log_marginal(chain.labels) + ChineseRestaurant(1e9).log_prob(chain.labels)
+        seen_by(family, rows).log_marginal(chain.labels) + ChineseRestaurant(1e9).log_prob(chain.labels)
     )
 
 
@@ -274,22 +287,23 @@ LABELS = np.array([0, 0, 1, 1, 2, 0])
 @pytest.mark.parametrize("kind", families())
 def test_rows_one_by_one_are_worth_what_log_normalisers_say(kind):
     family, rows = families()[kind]
-    none = family.log_normaliser(family.none(rows))[0]
-    whole = (family.log_normaliser(family.posterior(rows, one_hot(LABELS, 3))) - none).sum()
-    assert family.seen(rows).log_marginal(LABELS) == pytest.approx(whole, abs=1e-9)
+    whole = log_marginal(family, rows, one_hot(LABELS, 3))
+    assert seen_by(family, rows).log_marginal(LABELS) == pytest.approx(whole, abs=1e-9)
 
 
 @pytest.mark.parametrize("kind", families())
 def test_draws_agree_with_predictive_densities_and_expected_logs(kind):
     family, rows = families()[kind]
-    rng = np.random.default_rng(2)
+    (component, prior), rng = family, np.random.default_rng(2)
     weights = one_hot(LABELS, 3)
-    logs = np.array([family.log_densities(family.drawn(rows, weights, rng), rows) for _ in range(1500)])
+    draws = [component.redrawn(rows, weights, prior, rng) for _ in range(1500)]
+    logs = np.array([drawn.log_densities(rows) for drawn in draws])
     error = logs.std(axis=0) / np.sqrt(len(logs))
-    law = family.posterior(rows, weights)
-    assert (abs(logs.mean(axis=0) - family.expected_logs(law, rows)) < 4.5 * error).all()
-    data = family.seen(rows)
-    expected = np.exp(data.log_predictive(data.statistics(LABELS), rows)[:, :3] + family.base(rows)[:, None])
+    law = component.posterior(rows, weights, prior)
+    assert (abs(logs.mean(axis=0) - component.expected_logs(law, rows)) < 4.5 * error).all()
+    data = seen_by(family, rows)
+    base = np.reshape(component.base(rows), (-1, 1))
+    expected = np.exp(data.log_predictive(data.statistics(LABELS))[:, :3] + base)
     dens = np.exp(logs)
     assert (abs(dens.mean(axis=0) - expected) < 4.5 * dens.std(axis=0) / np.sqrt(len(logs))).all()
 
@@ -301,13 +315,13 @@ def test_the_variational_bound_never_falls_and_stays_below_the_evidence(kind):
     every = np.stack(np.meshgrid(*[np.arange(3)] * len(rows), indexing="ij"), axis=-1).reshape(-1, len(rows))
     from scipy.special import gammaln, logsumexp
 
-    data, a = family.seen(rows), 0.4
+    data, a = seen_by(family, rows), 0.4
     logs = []
     for labels in every:
         sizes = np.bincount(labels, minlength=3)
         law = gammaln(sizes + a).sum() - 3 * gammaln(a) + gammaln(3 * a) - gammaln(len(rows) + 3 * a)
         logs.append(law + data.log_marginal(labels))
-    evidence = logsumexp(logs) + family.base(rows).sum()
+    evidence = logsumexp(logs) + np.sum(family[0].base(rows))
     for weights in (
         DirichletWeights(a),
         StickWeights(1.0),
@@ -315,7 +329,7 @@ def test_the_variational_bound_never_falls_and_stays_below_the_evidence(kind):
         StickWeights(1.0, None, 0.2),
     ):
         found = variational_mixture(
-            family, rows, weights, rng.dirichlet(np.ones(3), len(rows)), max_iter=50, tol=0
+            *family, rows, weights, rng.dirichlet(np.ones(3), len(rows)), max_iter=50, tol=0
         )
         assert min(np.diff(found.history), default=0.0) > -1e-9
         if isinstance(weights, DirichletWeights):
@@ -335,4 +349,4 @@ def test_the_variational_bound_never_falls_and_stays_below_the_evidence(kind):
 )
 def test_priors_that_cannot_be_are_refused(name, prior, said):
     with pytest.raises(InvalidArgument, match=said):
-        conjugate_family(name, np.ones((4, 2)), prior)
+        conjugate_component(name, np.ones((4, 2)), prior)

@@ -51,7 +51,7 @@ def test_mismatched_networks_are_refused():
     other.rename("umbrella", "coat")
     with pytest.raises(mk.errors.InvalidGraph, match="same variables"):
         mk.DynamicBayesianNetwork(process.initial, other)
-    with pytest.raises(mk.errors.InvalidArgument, match="at least one step"):
+    with pytest.raises(mk.errors.InvalidArgument, match="steps= is a whole number, 1 or more, not 0"):
         process.unroll(0)
     states = process.transition.copy()
     states.rename_states("rain@-1", ["dry", "wet"])

@@ -91,9 +91,9 @@ def test_missing_steps_are_summed_out_and_models_are_saved(tmp_path):
             {"emission": "gmm"},
             "emission= is 'categorical', 'gaussian', 'poisson', 'bernoulli' or 'multinomial', not 'gmm'",
         ),
-        ({"sticky": 1.5}, "sticky= is True, False or the share of a state's concentration that stays"),
+        ({"sticky": 1.5}, "sticky= is True or False, or the share of a state's concentration that stays"),
         ({"method": "slice"}, "method= is 'beam' or 'weak-limit', not 'slice'"),
-        ({"alpha": 0.0}, "alpha= is a number, above 0, not 0.0"),
+        ({"alpha": 0.0}, "alpha= is a number, above 0, or shape and rate of a gamma prior, not 0.0"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, said):

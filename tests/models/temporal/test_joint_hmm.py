@@ -117,7 +117,7 @@ def test_learning_from_nothing_never_loses(kind, emission):
 
 
 def test_bad_input_is_named():
-    with pytest.raises(InvalidArgument, match="n_states= has the number"):
+    with pytest.raises(InvalidArgument, match="n_states= is the number of states of each chain"):
         mk.series.FactorialHMM(3).fit([[0.0]])
     with pytest.raises(InvalidArgument, match="joint states; answers are exact up to 2,000"):
         mk.series.FactorialHMM([50, 50], method="exact").fit([[0.0]])

@@ -111,14 +111,20 @@ def test_draws_are_reproducible_and_a_diffuse_start_is_at_the_mean():
         model.unroll(3)
 
 
-@pytest.mark.parametrize("missing", [0.0, 0.3])
+LEARN = [
+    ["transition_cov", "transition_offset", "initial_mean"],
+    ["transition"],
+    ["observation", "initial_cov"],
+    ["observation_cov", "observation_offset"],
+]
+
+
 @pytest.mark.parametrize(
-    "learn",
+    ("missing", "learn"),
     [
-        ["transition_cov", "transition_offset", "initial_mean"],
-        ["transition"],
-        ["observation", "initial_cov"],
-        ["observation_cov", "observation_offset"],
+        *((0.3, learn) for learn in LEARN),
+        (0.0, LEARN[0]),
+        *(pytest.param(0.0, learn, marks=pytest.mark.slow) for learn in LEARN[1:]),
     ],
 )
 def test_learning_never_lowers_the_likelihood_and_ends_where_its_slope_is_zero(missing, learn):

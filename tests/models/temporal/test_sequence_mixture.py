@@ -135,7 +135,7 @@ def test_weights_hold_where_sums_are_left_to_logarithms():
 
 def test_bad_input_is_refused():
     data = [[0, 1, 1], [1, 0]]
-    with pytest.raises(InvalidArgument, match="template= is an HMM or a MarkovChain, not int"):
+    with pytest.raises(InvalidArgument, match="template= is an HMM or a MarkovChain, not 3"):
         mk.series.SequenceMixture(3).fit(data)
     with pytest.raises(InvalidArgument, match="3 components need as many sequences"):
         mk.series.SequenceMixture(mk.MarkovChain(), 3).fit(data)

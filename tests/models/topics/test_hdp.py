@@ -93,7 +93,7 @@ def test_empty_documents_are_kept():
         ({"max_iter": 0}, "max_iter= is a whole number, 1 or more, not 0"),
         ({"burn_in": 300}, "burn_in=300 leaves no draws of max_iter=200 sweeps"),
         ({"alpha": "much"}, "alpha= is a number, above 0, or shape and rate of a gamma prior, not 'much'"),
-        ({"gamma": -1.0}, "gamma= is a number, above 0, not -1.0"),
+        ({"gamma": -1.0}, "gamma= is a number, above 0, or shape and rate of a gamma prior, not -1.0"),
         ({"min_mass": 1.0}, "min_mass= is a number from 0 up to but not 1, not 1.0"),
     ],
 )

@@ -446,7 +446,7 @@ def test_what_is_known_of_documents_must_be_there_for_each(kind):
 
 
 BAD = [
-    (PLSI, {"tempering": 1.5}, "tempering= is a number above 0, at most 1, not 1.5"),
+    (PLSI, {"tempering": 1.5}, "tempering= is a number above 0, at most 1, or 'auto', or None, not 1.5"),
     (PLSI, {"n_components": 0}, "n_components= is a whole number, 1 or more, not 0"),
     (CorrelatedTopics, {"n_components": 1}, "n_components= is a whole number, 2 or more, not 1"),
     (CorrelatedTopics, {"shrinkage": 0}, "shrinkage= is a number, above 0, not 0"),

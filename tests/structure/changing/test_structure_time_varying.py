@@ -175,27 +175,16 @@ def test_the_objective_is_the_least_there_is():
         return loss + lam1 * np.abs(theta).sum() + lam2 * np.abs(np.diff(theta, axis=0)).sum()
 
     from markovia.kernels.structure.fused_logistic import fused_node
+    from markovia.kernels.structure.structure_records import ChangingSpins
 
+    steps = np.column_stack([np.arange(5), np.arange(1, 6)])
     design = np.vstack([spins, np.ones(120)])
+    changing = ChangingSpins(design, np.full(120, 1 / 20), times.astype(np.int64), steps, True)
     best = np.zeros((6, 3, 3))
     for node in range(3):
         theta = np.zeros((4, 6))
         factor = np.array([1.0, 1.0, 1.0, np.inf])
-        fused_node(
-            design,
-            node,
-            np.full(120, 1 / 20),
-            times.astype(np.int64),
-            factor,
-            lam1,
-            lam2,
-            0.0,
-            np.column_stack([np.arange(5), np.arange(1, 6)]),
-            True,
-            1e-9,
-            20_000,
-            theta,
-        )
+        fused_node(changing, node, factor, lam1, lam2, 0.0, 1e-9, 20_000, theta)
         best[:, node] = theta[:3].T
     value = objective(best)
     assert found.details.objective == pytest.approx(value, abs=1e-7)

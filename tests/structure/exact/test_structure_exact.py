@@ -160,6 +160,20 @@ def test_paths_from_a_poor_start_reach_the_same_optimum(seed, monkeypatch):
     assert found.score == pytest.approx(best, abs=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_paths_that_outgrow_their_first_room_reach_the_same_optimum(seed, monkeypatch):
+    from markovia.structure.exact import shortest_path_search as module
+
+    rows, rooms, made = random_rows(9, 120, seed), [], module._nodes
+    monkeypatch.setattr(module, "FIRST_ROOM", 1)
+    monkeypatch.setattr(module, "local_order", lambda problem, start, *rest: (start, np.inf))
+    monkeypatch.setattr(module, "_nodes", lambda room, *old: rooms.append(room) or made(room, *old))
+    found = mk.learn_structure(rows, "exact", score="aic", algorithm="a-star")
+    assert len(rooms) > 1
+    best = mk.learn_structure(rows, "exact", score="aic", algorithm="dynamic-programming")
+    assert found.score == pytest.approx(best.score, rel=1e-12)
+
+
 @pytest.mark.parametrize("score", ["bic", "aic", "bdeu", "k2"])
 def test_bounds_leave_out_only_sets_that_a_subset_beats(score):
     rows = random_rows(7, 150 if score in ("bic", "aic") else 40, 5)

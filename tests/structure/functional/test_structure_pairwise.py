@@ -35,7 +35,7 @@ def test_uniform_residuals_are_independent_only_in_the_causal_direction_and_gaus
 
 @pytest.mark.parametrize(
     "curve",
-    [lambda x: x + x**3 / 2, lambda x: np.sin(2 * x), lambda x: x**2],
+    [lambda x: x + x**3 / 2, pytest.param(lambda x: np.sin(2 * x), marks=pytest.mark.slow), lambda x: x**2],
     ids=["cubic", "sine", "square"],
 )
 def test_additive_noise_gives_the_direction_on_every_seed(curve):
@@ -97,7 +97,7 @@ def test_the_noise_of_the_post_nonlinear_model_is_recovered():
 def test_the_post_nonlinear_gradient_is_that_of_finite_differences(seed):
     rng = np.random.default_rng(seed)
     x, e = rng.normal(size=(2, 120))
-    model = _Model(normal_scores(x), normal_scores((x + e) ** 3), 4)
+    model = _Model(normal_scores(x), normal_scores((x + e) ** 3))
     start = model.start()
     theta = start + 0.2 * rng.normal(size=len(start))
     numeric = [(model(theta + d)[0] - model(theta - d)[0]) / 2e-6 for d in 1e-6 * np.eye(len(theta))]

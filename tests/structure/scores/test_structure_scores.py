@@ -120,7 +120,7 @@ def test_equal_rows_that_are_put_together_change_nothing(monkeypatch):
     before = family_tables._Packed(mixed.table, mixed.names, mixed.cards)
     monkeypatch.setattr(family_tables, "MERGED_ROWS", 10)
     after = family_tables._Packed(mixed.table, mixed.names, mixed.cards)
-    assert after.codes.shape[1] <= 12 < before.codes.shape[1]
+    assert after.rows.codes.shape[1] <= 12 < before.rows.codes.shape[1]
     for kind in (0, 1, 2):
         np.testing.assert_allclose(
             after.run(family_scores, groups, kind, 1.0), before.run(family_scores, groups, kind, 1.0)

@@ -18,7 +18,7 @@ from markovia.causal.counterfactuals.equations import Equation
 from markovia.causal.counterfactuals.shapley_values import Attribution, shapley
 from markovia.causal.counterfactuals.structural_model import StructuralModel
 from markovia.causal.counterfactuals.unit_draws import run
-from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
+from markovia.errors import InvalidArgument, UnsupportedModel, check_known
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
@@ -194,9 +194,7 @@ def attribute_change(
     for model in (old, new):
         if isinstance(model, BayesianNetwork):
             model.require_one_graph("the share of each mechanism differs among the graphs that it leaves")
-    for name in old.variables:
-        if name not in new:
-            raise UnknownVariable(name, new.variables, "the new model")
+    check_known(old.variables, new.variables, "the new model")
     players = [n for n in old.variables if n in old.graph.ancestors([target], include_self=True)]
     statistic = _mean_of(old, target, event) if measure == "mean" else _variance_of
 

@@ -96,8 +96,7 @@ class BoundedPosterior:
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw a bar from bound to bound for each state; see `markovia.plotting.plot_bounds`."""
-        drawn: Axes = ports.call("plot-bounds", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-bounds", self, ax=ax, title=title)
 
     def __str__(self) -> str:
         header, rows = self._rows()

@@ -22,7 +22,7 @@ from markovia.causal.counterfactuals.response_bounds import (
     responses_of,
 )
 from markovia.causal.counterfactuals.twin import Twin, TwinWorlds, twin_network, two_worlds
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import read_evidence
@@ -79,9 +79,7 @@ def counterfactual(
     for name in [*facts, *(do or {})]:
         model.variable(name)
     if isinstance(mechanism, Mapping):
-        for name in mechanism:
-            if name not in model:
-                raise UnknownVariable(name, model.variables, "mechanism=")
+        check_known(mechanism, model.variables, "mechanism=")
     new, values = _intervention(model, do or {}, changed or {})
     question = _Question(model, names, facts, new, values, engine)
     worlds = two_worlds(model, names, facts, new)

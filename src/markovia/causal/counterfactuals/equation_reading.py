@@ -8,7 +8,7 @@ import numpy as np
 from markovia.causal.counterfactuals.equations import Equation, FunctionEquation
 from markovia.causal.counterfactuals.model_network import as_equation, table_equation
 from markovia.causal.counterfactuals.noises import Noise, as_noise
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import function_arguments
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
@@ -102,7 +102,5 @@ def _function(
 
 
 def _variables(known: Known, names: Any) -> tuple[Variable, ...]:
-    for name in names:
-        if name not in known:
-            raise UnknownVariable(name, known, "the model")
+    check_known(names, known, "the model")
     return tuple(known[name].variable for name in names)

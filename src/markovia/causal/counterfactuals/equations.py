@@ -138,12 +138,7 @@ class FunctionEquation(Equation):
         """Return noises under which the variable has the seen value (a code or a number)."""
         if not self.noises:
             value = self.value(parents, {}, n)
-            met = (
-                np.abs(value - seen) <= SAME * np.maximum(1.0, np.abs(value))
-                if self.numeric
-                else value == seen
-            )
-            return Explained({}, np.where(met, 0.0, -np.inf), True)
+            return Explained({}, np.where(self._meets(value, seen), 0.0, -np.inf), True)
         finite = {k: f for k, e in self.noises.items() if (f := e.finite()) is not None}
         if len(finite) == len(self.noises) and np.prod([len(p) for _, p in finite.values()]) <= MOST_NOISES:
             return self._listed(seen, finite, parents, n, rng)
@@ -155,6 +150,11 @@ class FunctionEquation(Equation):
         *others, last = sorted(self.noises, key=lambda k: k not in finite)  # the last is continuous
         noise = {k: self.noises[k].sample(n, rng) for k in others}
         return self._inverted(seen, last, noise, parents, n, rng)
+
+    def _meets(self, value: Array, seen: Any) -> Any:
+        if not self.numeric:
+            return value == seen
+        return np.abs(value - seen) <= SAME * np.maximum(1.0, np.abs(value))
 
     def _listed(
         self,
@@ -170,12 +170,7 @@ class FunctionEquation(Equation):
         for row, at in enumerate(every):
             noise = {k: np.full(n, v[at[i]]) for i, (k, (v, _)) in enumerate(finite.items())}
             value = self.value(parents, noise, n)
-            met = (
-                np.abs(value - seen) <= SAME * np.maximum(1.0, np.abs(value))
-                if self.numeric
-                else value == seen
-            )
-            weights[row] = chance[row] * met
+            weights[row] = chance[row] * self._meets(value, seen)
         total = weights.sum(axis=0)
         edges = np.cumsum(weights, axis=0)
         chosen = (rng.random(n) * total >= edges).sum(axis=0).clip(0, len(every) - 1)

@@ -9,7 +9,7 @@ from markovia.causal.counterfactuals.couplings import check_mechanism
 from markovia.causal.counterfactuals.equations import Equation, FunctionEquation, TableEquation, Values
 from markovia.causal.counterfactuals.noises import Empirical
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array
@@ -22,8 +22,7 @@ def fitted_equations(
     check_mechanism(mechanism)
     frame = as_frame(rows)
     for name in parents:
-        if name not in frame:
-            raise UnknownVariable(name, frame.columns, "the frame")
+        check_known([name], frame.columns, "the frame")
         if frame[name].isna().any():
             raise InvalidArgument(f"the column {name!r} has missing cells; drop or impute those rows first")
     if not len(frame):

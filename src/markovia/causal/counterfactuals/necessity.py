@@ -21,7 +21,7 @@ from markovia.causal.counterfactuals.bounded_posterior import BoundedPosterior
 from markovia.causal.counterfactuals.structural_model import StructuralModel
 from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.variable import State, Variable
 from markovia.inference.posterior import Posterior
@@ -251,8 +251,7 @@ def _of_rows(
 ) -> Causation:
     frame = as_frame(rows)
     for name in (treatment, outcome):
-        if name not in frame:
-            raise UnknownVariable(name, frame.columns, "the rows")
+        check_known([name], frame.columns, "the rows")
         if frame[name].isna().any():
             raise InvalidArgument(f"the column {name!r} has missing cells; drop or impute those rows first")
     x, y = (Variable(n, sorted(frame[n].unique().tolist())) for n in (treatment, outcome))

@@ -28,7 +28,7 @@ from markovia.causal.identification.instruments import instruments as graph_inst
 from markovia.causal.problem import Family, Problem
 from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable
+from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable, check_known
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.checks import check_choice, check_count, check_level
 from markovia.runtime.seeds import Seed, generator
@@ -138,9 +138,7 @@ def effect(
         raise InvalidArgument("given= maps columns to values, such as given={'sex': 'f'}")
     table = as_frame(frame)
     problem = Problem.of(graph, treatment, outcome, list(given or {}), latent, family)
-    for name in (treatment, outcome, *(given or {})):
-        if name not in table.columns:
-            raise UnknownVariable(name, table.columns, "the data")
+    check_known((treatment, outcome, *(given or {})), table.columns, "the data")
     formula, why_not = _identified(problem)
     if formula is not None and formula.rule == "no effect":
         return _no_effect(table, problem, formula, estimand, measure, level)
@@ -339,8 +337,7 @@ def _by_instrument(
         names = as_names(asked)
         known = {i.name: i for i in found}
         for name in names:
-            if name not in problem.graph:
-                raise UnknownVariable(name, problem.graph.nodes, "the graph")
+            check_known([name], problem.graph.nodes, "the graph")
             if name not in known:
                 raise InvalidArgument(
                     f"by the graph, {name!r} is no instrument for the effect of {x!r} on {y!r}"

@@ -17,10 +17,10 @@ from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.runtime import ports
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import html_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
     from markovia.causal.estimation.checks.refutation import Refutation
@@ -176,8 +176,6 @@ class Effect:
 
     def summary(self) -> "pd.DataFrame":
         """Return a frame: the effect, every other level against the control, and the mean outcome of each level."""
-        import pandas as pd
-
         rows = {f"{self.treated} vs {self.control}": self.estimate}
         if self.means is not None and self.study is not None and self.study.levels is not None:
             low = self.settings.control
@@ -230,8 +228,6 @@ class Effect:
         DataFrame
             value, standard_error, low and high for each row; the errors are NaN but for "dr".
         """
-        import pandas as pd
-
         study = self.study
         if (
             study is None
@@ -278,8 +274,7 @@ class Effect:
 
     def plot(self, others: Iterable["Effect"] = (), *, ax: Any = None) -> "Axes":
         """Draw the forest: this effect, and others beside it, with their intervals."""
-        drawn: Axes = ports.call("plot-effects", [self, *others], ax=ax)
-        return drawn
+        return ports.draw("plot-effects", [self, *others], ax=ax)
 
     def with_estimate(self, found: Estimate) -> "Effect":
         """Return the same effect with another number."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, UnknownVariable, check_known
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ def read_study(
 ) -> Study:
     """Read the columns of a question; `given` keeps the rows that agree with it."""
     names = [treatment, outcome, *covariates, *instruments, *mediators, *([clusters] if clusters else [])]
-    for name in (*names, *(given or {})):
-        if name not in frame.columns:
-            raise UnknownVariable(name, frame.columns, "the data")
+    check_known((*names, *(given or {})), frame.columns, "the data")
     keep = np.ones(len(frame), dtype=bool)
     for name, value in (given or {}).items():
         keep &= (frame[name] == value).to_numpy()

@@ -17,7 +17,7 @@ Smucler, Sapienza and Rotnitzky, *Efficient adjustment sets in causal graphical 
 Biometrika 109 (2022).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import islice
 from math import isfinite
@@ -25,7 +25,7 @@ from typing import Literal, Self
 
 from markovia.causal.identification.equivalence_classes import GraphClass, graph_class
 from markovia.causal.problem import Family, Problem
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.causal.separators import Cuts
 from markovia.graphs.kinds.masks import closed, members, turned
@@ -240,8 +240,7 @@ class BackDoor:
         """Return the mask of names that must be observed nodes other than treatments and outcomes."""
         found = 0
         for name in as_names(names):
-            if name not in self.graph.number:
-                raise UnknownVariable(name, self.graph.names, where="the observed part of the graph")
+            check_known([name], self.graph.number, "the observed part of the graph")
             found |= 1 << self.graph.number[name]
         if taken := self.graph.named(found & (self.x | self.y)):
             raise InvalidArgument(f"{taken[0]!r} is {role} and also treatment or outcome; leave it out there")
@@ -296,18 +295,32 @@ class BackDoor:
 
     def _all(self, allowed: int, required: int) -> Iterator[int]:
         """Branch on each node, without it first; a branch is entered only if it holds a valid set."""
-        stack = [(allowed & ~required, required)]  # what is open, what is chosen
-        while stack:
-            free, chosen = stack.pop()
+
+        def open_nodes(free: int, chosen: int) -> int | None:
             above = self.graph.ancestors(self.x | self.y | chosen)
-            if not self.separates(chosen | free & above):
-                continue
-            if not free:
-                yield chosen
-                continue
-            node = free & -free
-            stack.append((free ^ node, chosen | node))
-            stack.append((free ^ node, chosen))
+            return free if self.separates(chosen | free & above) else None
+
+        return sets_between(allowed, required, open_nodes)
+
+
+def sets_between(allowed: int, required: int, open_nodes: Callable[[int, int], int | None]) -> Iterator[int]:
+    """Branch on each node, without it first, and yield the sets that are left at the ends.
+
+    `open_nodes` is given what is open and what is chosen, and says what stays open; None where no set lies between.
+    """
+    stack = [(allowed & ~required, required)]
+    while stack:
+        free, chosen = stack.pop()
+        largest = open_nodes(free, chosen)
+        if largest is None:
+            continue
+        free &= largest
+        if not free:
+            yield chosen
+            continue
+        node = free & -free
+        stack.append((free ^ node, chosen | node))
+        stack.append((free ^ node, chosen))
 
 
 def proper_causal(children: list[int], x: int, y: int) -> tuple[int, dict[int, int]]:
@@ -326,8 +339,7 @@ def proper_causal(children: list[int], x: int, y: int) -> tuple[int, dict[int, i
 def _prices(graph: Admg, costs: Mapping[str, float]) -> list[float]:
     prices = [1.0] * len(graph.names)
     for name, cost in costs.items():
-        if name not in graph.number:
-            raise UnknownVariable(name, graph.names, where="the observed part of the graph")
+        check_known([name], graph.number, "the observed part of the graph")
         if not isinstance(cost, int | float) or not isfinite(cost) or cost <= 0:
             raise InvalidArgument(
                 f"the cost of {name!r} is a positive number, got {cost!r}; forbid what must not be measured"

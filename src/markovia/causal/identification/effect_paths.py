@@ -56,10 +56,7 @@ class EffectPaths:
                 "these paths do not know their graph; draw it with mk.plotting.plot_effect(graph, ...)"
             )
         asked = self.problem.graph, self.problem.treatment, self.problem.outcome, self.problem.given
-        drawn: Axes = ports.call(
-            "plot-effect", *asked, ax=ax, layout=layout, title=title, legend=legend, seed=seed
-        )
-        return drawn
+        return ports.draw("plot-effect", *asked, ax=ax, layout=layout, title=title, legend=legend, seed=seed)
 
     def _repr_html_(self) -> str:
         nodes = 0 if self.problem is None else len(self.problem.graph.nodes)

@@ -8,7 +8,7 @@ from markovia.causal.identification.derivation import Derivation, derive
 from markovia.causal.identification.evaluation import evaluated, of_population
 from markovia.causal.identification.expressions import Expression, P
 from markovia.causal.identification.id_algorithm import Regime
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.quantities.quantity import Quantity
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.kinds.mixed import MixedGraph
@@ -184,8 +184,7 @@ class Estimand(InNotebooks):
         for term in self.expression.terms():
             asked = of_population(model, term.population)
             for name in term.free:
-                if name not in asked:
-                    raise UnknownVariable(name, asked.variables)
+                check_known([name], asked.variables)
                 variables[name] = asked.variable(name)
         everything = {**settings, **conditions}
         for name in sorted(self.expression.free.difference(everything, self.outcome)):  # any value does

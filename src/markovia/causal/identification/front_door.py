@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Literal
 
+from markovia.causal.identification.adjustment import sets_between
 from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument
 from markovia.graphs.causal.admg import Admg
@@ -132,19 +133,7 @@ class _FrontDoor:
 
     def all(self, allowed: int, required: int) -> Iterator[int]:
         """Branch on each node, without it first; a branch is entered only if it holds a front-door set."""
-        stack = [(allowed & ~required, required)]  # what is open, what is chosen
-        while stack:
-            free, chosen = stack.pop()
-            largest = self.within(free | chosen, chosen)
-            if largest is None:
-                continue
-            free &= largest
-            if not free:
-                yield chosen
-                continue
-            node = free & -free
-            stack.append((free ^ node, chosen | node))
-            stack.append((free ^ node, chosen))
+        return sets_between(allowed, required, lambda free, chosen: self.within(free | chosen, chosen))
 
     def minimal(self, allowed: int, required: int) -> Iterator[int]:
         """Yield the minimal sets: of each that is found, any other lacks a member, which is left out in turn."""

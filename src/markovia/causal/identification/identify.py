@@ -10,7 +10,7 @@ from markovia.causal.identification.expressions import P, product, summed
 from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.id_algorithm import Hedge, Identifier, Regime
 from markovia.causal.problem import Family, Problem, read_graph
-from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
+from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable, check_known
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.kinds.named import Names, as_names
 
@@ -263,9 +263,7 @@ def tian_pearl(graph: object, treatment: str, outcome: Names | None = None, *, l
     (True, False)
     """
     read = read_graph(graph, latent)
-    for name in (treatment, *as_names(outcome or ())):
-        if name not in read:
-            raise UnknownVariable(name, read.nodes, where="the graph")
+    check_known((treatment, *as_names(outcome or ())), read.nodes, "the graph")
     admg = Admg.of(read)
     x = admg.mask([treatment])
     within = admg.everything if outcome is None else admg.ancestors(admg.mask(as_names(outcome)))

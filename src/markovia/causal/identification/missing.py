@@ -22,6 +22,7 @@ from markovia.graphs.causal.admg import Admg
 from markovia.graphs.kinds.masks import members
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import InNotebooks
 
 MOST_ORDERS = 5040
@@ -86,8 +87,6 @@ class Recovered(InNotebooks):
             A scikit-learn classifier for the probabilities of being there; without one they are shares of rows with the
             same values, which suits columns with few of them.
         """
-        import pandas as pd
-
         table = pd.DataFrame(frame)
         if absent := [n for n in (*self.needed, *(g for t in self.terms for g in t.given)) if n not in table]:
             raise InvalidArgument(f"the data has no column {absent[0]!r}")
@@ -104,8 +103,6 @@ class Recovered(InNotebooks):
 
     def evaluate(self, frame: Any, learner: Any = None) -> Factor:
         """Return the recovered table of variables with states, from a frame with gaps."""
-        import pandas as pd
-
         weights = self.weights(frame, learner)
         table = pd.DataFrame(frame)
         kept = weights > 0
@@ -230,7 +227,6 @@ def _chances(given: Any, seen: Array, learner: Any) -> Array:
     if learner is None:
         groups = given.groupby(list(given.columns), sort=False, observed=True).ngroup().to_numpy()
         return np.asarray((np.bincount(groups, seen) / np.bincount(groups))[groups])
-    import pandas as pd
     from sklearn.base import clone
 
     features = pd.get_dummies(given, dtype=float)

@@ -15,7 +15,7 @@ import numpy as np
 
 from markovia.data.tables.data_files import names_data
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import numbers
 
@@ -263,9 +263,7 @@ def _from_list(data: Sequence[Any], columns: Sequence[str] | None) -> Sequences:
 
 def _from_frame(data: Any, lengths: Lengths, by: str | None, columns: Sequence[str] | None) -> Sequences:
     frame = as_frame(data)
-    for name in [*([] if by is None else [by]), *(columns or ())]:
-        if name not in frame.columns:
-            raise UnknownVariable(name, [str(c) for c in frame.columns], "the sequences")
+    check_known([*([] if by is None else [by]), *(columns or ())], frame.columns, "the sequences")
     dated = zip(frame.columns, (kind.kind == "M" for kind in frame.dtypes), strict=True)
     dates = [c for c, holds in dated if holds and c != by and columns is None]
     wanted = list(columns) if columns is not None else [c for c in frame.columns if c not in (by, *dates)]

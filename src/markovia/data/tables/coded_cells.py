@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument, UnknownState
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Codes
+from markovia.runtime.libraries import pd
 
 MISSING = -1
 UNKNOWN = -2
@@ -70,8 +71,6 @@ def floats(name: str, cells: NDArray[Any], variable: Variable | None) -> Coded:
 
 def objects(cells: NDArray[Any], variable: Variable | None) -> Coded:
     """Split Python objects; None, NaN and the like are missing."""
-    import pandas as pd
-
     shared = _by_address(cells)
     if shared is not None:
         return shared
@@ -89,18 +88,19 @@ def objects(cells: NDArray[Any], variable: Variable | None) -> Coded:
 
 def _by_address(cells: NDArray[Any]) -> Coded | None:
     """Split by the objects' addresses where few objects fill the column; None otherwise."""
-    import pandas as pd
-
     cells = np.ascontiguousarray(cells)
     # the same memory read as integers: the addresses of the objects that `cells` keeps alive
     addresses = np.asarray(_Pointers(cells))
-    if len(set(addresses[: 8 * SHARED_OBJECTS].tolist())) > SHARED_OBJECTS:
+    begin = 8 * SHARED_OBJECTS
+    if len(pd.unique(addresses[:begin])) > SHARED_OBJECTS:
         return None
     places, known = pd.factorize(addresses)
     if len(known) > NEAR_VALUES:
         return None
+    # addresses are numbered as they appear: mostly all of them among the first rows
+    rows = places[:begin] if places[:begin].max(initial=-1) + 1 == len(known) else places
     first = np.empty(len(known), dtype=np.intp)
-    first[places[::-1]] = np.arange(len(places))[::-1]
+    first[rows[::-1]] = np.arange(len(rows))[::-1]
     values: list[Any] = []
     at: dict[Any, int] = {}
     lookup = np.empty(len(known), dtype=np.int32)
@@ -132,8 +132,6 @@ class _Pointers:
 
 def _looked_up(cells: NDArray[Any], variable: Variable) -> Codes:
     """Look every cell up among the states of a variable; the codes themselves are returned."""
-    import pandas as pd
-
     known: dict[Any, int] = {None: MISSING, **variable.codes}
     kind = code_type([variable])
     try:
@@ -170,8 +168,6 @@ def array_cells(name: str, cells: NDArray[Any], variable: Variable | None) -> Co
         raise InvalidArgument(
             f"the column {name!r} holds times; turn them into text, or into numbers and then bins (mk.Discretizer)"
         )
-    import pandas as pd
-
     positions, values = pd.factorize(cells.astype(object) if kind in "US" else cells)
     return Coded(narrow(positions, len(values)), [v.item() if hasattr(v, "item") else v for v in values])
 

@@ -23,6 +23,7 @@ from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_options
 from markovia.runtime.estimator import Estimator
+from markovia.runtime.libraries import pd
 
 MOST_ROUNDS = 1000
 
@@ -137,8 +138,6 @@ class Discretizer(TransformerMixin, Estimator):  # type: ignore[misc]
                 words = all(isinstance(label, str) for label in labels)
                 made.append(pl.Series(name, cells, dtype=pl.Enum(labels) if words else None))
             return X.with_columns(made)
-        import pandas as pd
-
         frame = X.copy() if isinstance(X, pd.DataFrame) else pd.DataFrame({n: get(n) for n in names})
         place = {str(label): label for label in frame.columns}
         for name, found in codes.items():
@@ -188,8 +187,6 @@ class Discretizer(TransformerMixin, Estimator):  # type: ignore[misc]
             return None
         if y is None and self.target is None:
             raise InvalidArgument("strategy='mdl' needs a target: target='column', or fit(X, y)")
-        import pandas as pd
-
         cells = pd.Series(y if self.target is None else get(self.target))
         if cells.isna().any():
             raise InvalidArgument("the target misses a cell; drop such rows first")

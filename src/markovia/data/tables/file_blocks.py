@@ -8,7 +8,7 @@ way (`markovia.data.tables.file_sources`).
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,9 +25,7 @@ from markovia.data.tables.data_files import (
 )
 from markovia.errors import InvalidArgument, UnknownState, UnknownVariable
 from markovia.factors.tables.variable import Variable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from markovia.runtime.libraries import pd
 
 BLOCK = 100_000
 """Rows a block, about."""
@@ -62,7 +60,6 @@ def file_blocks(
         For a cell that is no state of its column's variable.
     """
     import duckdb
-    import pandas as pd
 
     files, kind = find_files(path)
     table = scan(files, kind, ["all_varchar=true"])
@@ -132,8 +129,6 @@ def _text_of(name: str, kind: str, alias: str) -> str:
 
 def _as_states(column: "pd.Series[Any]", variable: Variable, nulls: Sequence[str]) -> Any:
     """Return text as a categorical column of the variable's states."""
-    import pandas as pd
-
     positions, texts = pd.factorize(column)
     found = variable.positions(texts)
     codes = [MISSING if at is None and text in nulls else at for text, at in zip(texts, found, strict=True)]

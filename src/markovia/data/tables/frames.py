@@ -1,7 +1,7 @@
 """Rows as pandas frames: of any form on the way in, of states on the way out."""
 
 from collections.abc import Iterable, Mapping, Sequence, Sized
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,7 @@ from markovia.data.tables.distant_rows import is_files, near_rows
 from markovia.data.tables.file_blocks import file_blocks, file_columns
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import Variable
-
-if TYPE_CHECKING:
-    import pandas as pd
+from markovia.runtime.libraries import pd
 
 
 def as_frame(rows: Any, variables: Mapping[str, Variable] | None = None) -> "pd.DataFrame":
@@ -20,8 +18,6 @@ def as_frame(rows: Any, variables: Mapping[str, Variable] | None = None) -> "pd.
 
     Where `variables` are known, cells of text files are read as their states.
     """
-    import pandas as pd
-
     if is_files(rows):
         return _from_files(rows, variables or {})
     rows = near_rows(rows)
@@ -44,8 +40,6 @@ def as_frame(rows: Any, variables: Mapping[str, Variable] | None = None) -> "pd.
 
 
 def _from_files(files: Any, variables: Mapping[str, Variable]) -> "pd.DataFrame":
-    import pandas as pd
-
     frame: pd.DataFrame = near_rows(files).to_pandas()
     stated = {n: variables[n] for n in file_columns(files) if n in variables}
     if stated:
@@ -56,8 +50,6 @@ def _from_files(files: Any, variables: Mapping[str, Variable]) -> "pd.DataFrame"
 
 
 def _from_array(rows: NDArray[Any]) -> "pd.DataFrame":
-    import pandas as pd
-
     if rows.dtype.names is not None and rows.ndim == 1:
         return pd.DataFrame({n: rows[n] for n in rows.dtype.names})
     if rows.dtype.names is None and rows.ndim == 2:
@@ -67,16 +59,12 @@ def _from_array(rows: NDArray[Any]) -> "pd.DataFrame":
 
 def decode(codes: Mapping[str, NDArray[np.int64]], variables: Iterable[Variable], n: int) -> "pd.DataFrame":
     """Return n rows of states: numbers and booleans as such, anything else as a categorical column."""
-    import pandas as pd
-
     columns = {v.name: decode_column(codes[v.name], v.states) for v in variables}
     return pd.DataFrame(columns, index=pd.RangeIndex(n))
 
 
 def decode_column(codes: NDArray[np.int64], states: Sequence[Any]) -> Any:
     """Return one column of states from its codes."""
-    import pandas as pd
-
     kinds = {type(s) for s in states}
     if kinds == {int} or kinds == {bool}:
         return np.array(states)[codes]
@@ -85,8 +73,6 @@ def decode_column(codes: NDArray[np.int64], states: Sequence[Any]) -> Any:
 
 def _from_columns(columns: Mapping[Any, Any]) -> "pd.DataFrame":
     """Return a frame of columns, or of one row if every value is a single cell; cells among columns are repeated."""
-    import pandas as pd
-
     lengths = {}
     ready = {}
     for name, column in columns.items():

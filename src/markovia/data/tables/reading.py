@@ -5,7 +5,6 @@ them into memory as codes, for whatever answers row by row. `markovia.data.table
 columns of which some are measurements.
 """
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
@@ -17,7 +16,7 @@ from markovia.data.tables.file_sources import open_files, open_relation
 from markovia.data.tables.frame_sources import open_lazy
 from markovia.data.tables.in_memory import coded_columns, eager_columns
 from markovia.data.tables.row_sources import CodedTable, RowSource
-from markovia.errors import IgnoredColumnWarning, InvalidArgument, UnknownVariable, did_you_mean, outside
+from markovia.errors import IgnoredColumnWarning, InvalidArgument, UnknownVariable, did_you_mean, warn_user
 from markovia.factors.tables.variable import State, Variable
 from markovia.runtime.array_types import Codes
 from markovia.runtime.checks import Kind, check
@@ -158,11 +157,7 @@ def known_columns(
         listed = ", ".join(map(repr, strange[:5])) + (
             f" and {len(strange) - 5} more" if len(strange) > 5 else ""
         )
-        warnings.warn(
-            f"not looked at, being no variables of the model: {listed}{meant}",
-            IgnoredColumnWarning,
-            stacklevel=outside(),
-        )
+        warn_user(f"not looked at, being no variables of the model: {listed}{meant}", IgnoredColumnWarning)
     return found
 
 

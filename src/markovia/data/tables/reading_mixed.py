@@ -24,7 +24,7 @@ from markovia.factors.tables.variable import State
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Flag, Kind, check, numbers
 
-__all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "MixedTable", "read_mixed"]
+__all__ = ["CONTINUOUS", "DISCRETE", "HELD_BYTES", "MixedTable", "column_kind", "read_mixed"]
 
 TEXTS = (
     "str",
@@ -147,7 +147,7 @@ def _read_near(
     for name in [*(continuous if isinstance(continuous, list) else ()), *(states or ())]:
         if name not in columns.names:
             raise UnknownVariable(name, columns.names, "the data")
-    kinds = [_kind(columns.get(n), n, continuous, states) for n in order]
+    kinds = [column_kind(columns.get(n), n, continuous, states) for n in order]
     measured = [n for n, kind in zip(order, kinds, strict=True) if kind == CONTINUOUS]
     counted = [n for n, kind in zip(order, kinds, strict=True) if kind == DISCRETE]
     given = row_weights(weights, columns.n_rows)
@@ -194,12 +194,13 @@ def _check_states(states: Any, continuous: bool | list[str] | None) -> None:
         raise InvalidArgument(f"{both!r} is in states= and in continuous=; it is one or the other")
 
 
-def _kind(
+def column_kind(
     column: Any,
     name: str,
-    continuous: bool | list[str] | None,
-    states: Mapping[str, int | Sequence[State]] | None,
+    continuous: bool | list[str] | None = None,
+    states: Mapping[str, int | Sequence[State]] | None = None,
 ) -> str:
+    """Say whether a column is discrete or continuous; see `read_mixed`."""
     if states is not None and name in states:
         return DISCRETE
     if isinstance(continuous, bool):

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.distributions.checked_numbers import (
     as_numbers,
     draws,
@@ -324,9 +324,7 @@ class MultivariateGaussian(FittedFamily):
 
     def _places(self, names: str | Iterable[str]) -> list[int]:
         wanted = [names] if isinstance(names, str) else list(names)
-        for name in wanted:
-            if name not in self.names:
-                raise UnknownVariable(name, self.names, "the Gaussian")
+        check_known(wanted, self.names, "the Gaussian")
         return [self.names.index(name) for name in wanted]
 
     def _pairs(self) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ A variance of zero makes the node a deterministic linear function of its parents
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from math import isfinite, log, pi, prod
+from math import isfinite, pi, prod
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -375,11 +375,6 @@ class GaussianConditional(Conditional):
     def _heading(self) -> str:
         given = f" | {', '.join(self.parent_names)}" if self.parents else ""
         return f"{type(self).__name__} p({self.variable.name}{given})"
-
-
-def normal_log_density(x: Any, mean: Any, variance: Any) -> Any:
-    """Return log N(x; mean, variance) for a positive variance."""
-    return -0.5 * (log(2 * pi) + np.log(variance) + (x - mean) ** 2 / variance)
 
 
 def _sum(bias: float, weights: Mapping[str, float]) -> str:

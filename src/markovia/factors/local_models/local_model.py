@@ -14,14 +14,14 @@ The dense table, exponential in the number of parents, is built only when somebo
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable, did_you_mean
+from markovia.errors import InvalidArgument, InvalidTable, check_known, did_you_mean
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES, Codes, Conditional, draw_rows, table_shape
 from markovia.factors.tables.factor import MAX_AXES, Factor
 from markovia.factors.tables.rendering import render_table
@@ -213,9 +213,7 @@ class Recipe(ABC):
         if names is None:
             return
         known = [p.name for p in parents]
-        for name in names:
-            if name not in known:
-                raise UnknownVariable(name, known, f"the parents of {variable.name!r}")
+        check_known(names, known, f"the parents of {variable.name!r}")
         for name in known:
             if name not in names:
                 raise InvalidArgument(
@@ -249,14 +247,6 @@ def check_mapping(value: object, kind: str, example: str) -> None:
     for name in value:
         if not isinstance(name, str):
             raise InvalidArgument(f"{kind} names its parents by strings, not {name!r}")
-
-
-def check_names(names: Iterable[str], known: Iterable[str], where: str) -> None:
-    """Raise `UnknownVariable` for the first name that is not known."""
-    known = list(known)
-    for name in names:
-        if name not in known:
-            raise UnknownVariable(name, known, where)
 
 
 def number(value: object, what: str) -> float:

@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import InvalidArgument, TooLarge, check_known
 from markovia.factors.local_models.local_model import (
     CausalIndependence,
     Contribution,
     Recipe,
-    check_names,
     on_code,
 )
 from markovia.factors.tables.conditional import Codes
@@ -135,10 +134,10 @@ class Counting(Deterministic):
         self.of = of
         self.on = dict(on or {})
         if parents:
-            check_names(self.on, parents, f"on= of {type(self).__name__}")
+            check_known(self.on, parents, f"on= of {type(self).__name__}")
 
     def _contributions(self, parents: tuple[Variable, ...]) -> list[Ints]:
-        check_names(self.on, [p.name for p in parents], f"on= of {type(self).__name__}")
+        check_known(self.on, [p.name for p in parents], f"on= of {type(self).__name__}")
         chosen = self.on if self.of is None else {p.name: self.of for p in parents} | self.on
         cure = "choose it with of= or on={...}"
         return [

@@ -21,13 +21,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument, InvalidTable
+from markovia.errors import InvalidArgument, InvalidTable, check_known
 from markovia.factors.local_models.local_model import (
     CausalIndependence,
     Contribution,
     Recipe,
     check_mapping,
-    check_names,
     number,
     on_code,
 )
@@ -157,7 +156,7 @@ class NoisyOr(Recipe):
         }
         self.leak = _probability(leak, f"the leak of a {self.kind}")
         self.on = dict(on or {})
-        check_names(self.on, self.strengths, f"on= of a {self.kind}")
+        check_known(self.on, self.strengths, f"on= of a {self.kind}")
 
     @classmethod
     def compound(

@@ -19,7 +19,7 @@ from math import prod
 
 import numpy as np
 
-from markovia.errors import InvalidGraph, InvalidTable, TooLarge, UnknownVariable
+from markovia.errors import InvalidGraph, InvalidTable, TooLarge, check_known
 from markovia.factors.tables.factor import Factor, product, union_of_axes
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs import UndirectedGraph
@@ -172,9 +172,7 @@ def fold_into_maximal_cliques(factors: Iterable[Factor], cliques: Iterable[Seque
     own: list[list[Factor]] = []
     scopes = []
     for clique in cliques:
-        for name in clique:
-            if name not in known:
-                raise UnknownVariable(name, known, "the factors")
+        check_known(clique, known, "the factors")
         axes = tuple(known[name] for name in clique)
         own.append([Factor.of(axes, np.ones([len(v) for v in axes]))])
         scopes.append(frozenset(clique))

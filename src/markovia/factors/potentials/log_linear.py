@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, TooLarge, UnknownVariable
+from markovia.errors import InvalidArgument, InvalidGraph, InvalidTable, TooLarge, check_known
 from markovia.factors.local_models.local_model import number
 from markovia.factors.potentials.potentials import exponential, finite
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES
@@ -264,9 +264,7 @@ class LogLinear(InNotebooks):
 
     def _axes(self, scope: Sequence[str]) -> tuple[Variable, ...]:
         known = {v.name: v for v in self.variables}
-        for name in scope:
-            if name not in known:
-                raise UnknownVariable(name, known)
+        check_known(scope, known)
         return tuple(known[name] for name in scope)
 
     def _sum(
@@ -279,9 +277,7 @@ class LogLinear(InNotebooks):
 
     def _codes(self, assignment: Mapping[str, State]) -> dict[str, int]:
         known = {v.name: v for v in self.variables}
-        for name in assignment:
-            if name not in known:
-                raise UnknownVariable(name, known)
+        check_known(assignment, known)
         for name in known:
             if name not in assignment:
                 raise InvalidArgument(f"the assignment has no state for {name!r}")
@@ -358,9 +354,7 @@ def _indicator(variables: tuple[Variable, ...], at: tuple[int, ...]) -> Feature:
 def _ends(edges: Iterable[tuple[str, str]], own: Mapping[str, Variable]) -> list[tuple[Variable, Variable]]:
     ends = []
     for a, b in edges:
-        for name in (a, b):
-            if name not in own:
-                raise UnknownVariable(name, own, "the variables of the features")
+        check_known((a, b), own, "the variables of the features")
         ends.append((own[a], own[b]))
     return ends
 

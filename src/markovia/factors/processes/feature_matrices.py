@@ -4,6 +4,9 @@ Columns that are equal form a history h; K_h counts them. The left-ordered form 
 second, ...; one such matrix stands for all matrices that differ by the order of columns.
 """
 
+from collections import Counter
+from math import lgamma
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -38,11 +41,8 @@ def left_ordered(matrix: ArrayLike) -> Ints:
 
 def log_multiplicity(matrix: Ints) -> float:
     """Return the sum of log K_h! over histories."""
-    from scipy.special import gammaln
-
-    if not matrix.size:
-        return 0.0
-    return float(gammaln(np.unique(matrix, axis=1, return_counts=True)[1] + 1.0).sum())
+    histories = Counter(column.tobytes() for column in np.ascontiguousarray(matrix.T))
+    return sum(lgamma(times + 1.0) for times in histories.values()) if matrix.size else 0.0
 
 
 def first_rows(matrix: Ints) -> Ints:

@@ -46,8 +46,7 @@ class Law(InNotebooks, ABC):
         title: str | None = None,
     ) -> "Axes":
         """Draw a picture of draws from the law; `n` says of how many where the law leaves it open."""
-        found: Axes = ports.call("plot-process", self, n, seed=seed, ax=ax, title=title)
-        return found
+        return ports.draw("plot-process", self, n, seed=seed, ax=ax, title=title)
 
 
 def labels_of(labels: ArrayLike, what: str = "labels") -> Ints:

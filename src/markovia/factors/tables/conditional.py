@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, InvalidTable, TooLarge, UnknownVariable
+from markovia.errors import InvalidArgument, InvalidTable, TooLarge, check_known
 from markovia.factors.tables.factor import Factor, check_non_negative
 from markovia.factors.tables.rendering import render_table
 from markovia.factors.tables.variable import State, Variable
@@ -101,9 +101,7 @@ class Conditional(ABC):
 
     def _row_codes(self, states: Mapping[str, State]) -> tuple[int, ...]:
         """Return the codes of one state a parent, or say which name is unknown or missing."""
-        for name in states:
-            if name not in self.parent_names:
-                raise UnknownVariable(name, self.parent_names, f"the parents of {self.variable.name!r}")
+        check_known(states, self.parent_names, f"the parents of {self.variable.name!r}")
         missing = [n for n in self.parent_names if n not in states]
         if missing:
             raise InvalidArgument(f"a row of {self.variable.name!r} needs a state for {missing[0]!r} too")
@@ -133,8 +131,7 @@ class Conditional(ABC):
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the table as a heat map, a row for each states of the parents; see `markovia.plotting.plot_table`."""
-        drawn: Axes = ports.call("plot-table", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-table", self, ax=ax, title=title)
 
     def __repr__(self) -> str:
         if self.n_rows * len(self.variable) > MOST_ENTRIES:

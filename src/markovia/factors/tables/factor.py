@@ -443,8 +443,7 @@ class Factor:
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the table as a heat map; see `markovia.plotting.plot_table`."""
-        drawn: Axes = ports.call("plot-table", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-table", self, ax=ax, title=title)
 
     def __repr__(self) -> str:
         head = f"Factor({', '.join(repr(n) for n in self.names)})"

@@ -181,7 +181,7 @@ def pillow(graph: DAG | MixedGraph, names: Names) -> list[str]:
     ['z']
     """
     masked = Admg.of(graph)
-    return list(masked.named(masked.pillow(_mask(masked, graph, names))))
+    return list(masked.named(masked.pillow(mask_of(graph._numbers(names)))))
 
 
 def markov_blanket(graph: DAG | MixedGraph, name: str) -> set[str]:
@@ -195,7 +195,7 @@ def markov_blanket(graph: DAG | MixedGraph, name: str) -> set[str]:
     ['a', 'c', 'd']
     """
     masked = Admg.of(graph)
-    own = _mask(masked, graph, name)
+    own = mask_of(graph._numbers(name))
     inside = masked.district(own | union_of(own, masked.children))
     return set(masked.named((inside | masked.parents_of(inside)) & ~own))
 
@@ -210,12 +210,8 @@ def is_ancestral_set(graph: DAG | MixedGraph, names: Names) -> bool:
     (True, False)
     """
     masked = Admg.of(graph)
-    asked = _mask(masked, graph, names)
+    asked = mask_of(graph._numbers(names))
     return masked.ancestors(asked) == asked
-
-
-def _mask(masked: Admg, graph: DAG | MixedGraph, names: Names) -> int:
-    return mask_of(graph._numbers(names))
 
 
 def _closed(mask: int, step: Sequence[int], within: int, stop: int = 0) -> int:

@@ -40,6 +40,10 @@ class BipartiteGraph(NamedGraph):
     (['f0', 'f1'], ['a', 'b', 'c'])
     """
 
+    _by_node = (("_factors", dict),)
+    _factors: list[dict[str, None]]
+    """For each variable, the factors that mention it."""
+
     def __init__(
         self,
         scopes: Mapping[str, Iterable[str]] | Iterable[Iterable[str]] = (),
@@ -47,7 +51,6 @@ class BipartiteGraph(NamedGraph):
     ) -> None:
         super().__init__()
         self._scopes: dict[str, list[int]] = {}
-        self._factors: list[dict[str, None]] = []  # for each variable, the factors that mention it
         self.add_variables(variables)
         named = (
             scopes.items()
@@ -207,10 +210,3 @@ class BipartiteGraph(NamedGraph):
         n = len(self)
         number = {factor: n + k for k, factor in enumerate(self._scopes)}
         return [[number[f] for f in factors] for factors in self._factors] + list(self._scopes.values())
-
-    def _ensure(self, name: str) -> int:
-        number = self._index.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-            self._factors.append({})
-        return number

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from markovia.errors import CycleError, DuplicateName, InvalidArgument, InvalidGraph, TooLarge
+from markovia.errors import CycleError, DuplicateName, InvalidArgument, InvalidGraph
+from markovia.graphs.kinds.edge_graph import EdgeGraph
 from markovia.graphs.kinds.linear_searches import (
     components,
     leads_to,
@@ -26,7 +27,6 @@ from markovia.graphs.kinds.linear_searches import (
     topological_order,
 )
 from markovia.graphs.kinds.named import (
-    NamedGraph,
     Names,
     as_names,
     checked_name,
@@ -34,14 +34,15 @@ from markovia.graphs.kinds.named import (
     listed,
     need_networkx,
 )
-from markovia.graphs.kinds.undirected import LARGEST_MATRIX, UndirectedGraph
+from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime import ports
+from markovia.runtime.libraries import nx
 
 if TYPE_CHECKING:
     from markovia.graphs.kinds.mixed import MixedGraph
 
 
-class DAG(NamedGraph):
+class DAG(EdgeGraph):
     """A directed acyclic graph over named nodes.
 
     Parameters
@@ -73,10 +74,12 @@ class DAG(NamedGraph):
     markovia.errors.CycleError: the edges form a directed cycle: dysp -> smoke -> lung -> dysp
     """
 
+    _by_node = (("_parents", list), ("_children", list))
+    _parents: list[list[int]]
+    _children: list[list[int]]
+
     def __init__(self, edges: Iterable[tuple[str, str]] = (), nodes: Iterable[str] = ()) -> None:
         super().__init__()
-        self._parents: list[list[int]] = []
-        self._children: list[list[int]] = []
         self.add_nodes(nodes)
         self.add_edges(edges)
 
@@ -149,12 +152,7 @@ class DAG(NamedGraph):
 
     def to_networkx(self) -> Any:
         """Return the graph as a `networkx.DiGraph`."""
-        import networkx as nx
-
-        graph = nx.DiGraph()
-        graph.add_nodes_from(self._names)
-        graph.add_edges_from(self.edges)
-        return graph
+        return self._into_networkx(nx.DiGraph())
 
     def adjacency_matrix(self) -> NDArray[np.int_]:
         """Return the 0/1 matrix with entry [i, j] = 1 for the edge from node i to node j.
@@ -164,11 +162,7 @@ class DAG(NamedGraph):
         TooLarge
             For graphs of more than 10,000 nodes.
         """
-        if len(self) > LARGEST_MATRIX:
-            raise TooLarge(
-                f"a dense matrix over {len(self):,} nodes is over the limit of {LARGEST_MATRIX:,}; use .edges"
-            )
-        matrix = np.zeros((len(self), len(self)), dtype=np.int_)
+        matrix = self._zero_matrix()
         for j, parents in enumerate(self._parents):
             matrix[parents, j] = 1
         return matrix
@@ -191,29 +185,6 @@ class DAG(NamedGraph):
             set(self._named(parents)) == set(other._named(other._parents[other._index[name]]))
             for name, parents in zip(self._names, self._parents, strict=True)
         )
-
-    def __repr__(self) -> str:
-        if len(self) <= 12:
-            isolated = [name for name in self._names if not self.neighbors(name)]
-            return f"DAG({self.edges!r}" + (f", nodes={isolated!r})" if isolated else ")")
-        return f"<DAG with {len(self)} nodes and {self.n_edges} edges>"
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        graph = type(self)()
-        graph._names, graph._index = list(self._names), dict(self._index)
-        graph._parents = [list(p) for p in self._parents]
-        graph._children = [list(c) for c in self._children]
-        return graph
-
-    def add_node(self, name: str) -> None:
-        """Add a node; nothing happens if it is there already."""
-        self._ensure(checked_name(name))
-
-    def add_nodes(self, names: Names) -> None:
-        """Add several nodes, or none if one of the names is not a string."""
-        for name in [checked_name(name) for name in as_names(names)]:
-            self._ensure(name)
 
     def add_edge(self, parent: str, child: str) -> None:
         """Add an edge, and its nodes where they are missing.
@@ -278,16 +249,7 @@ class DAG(NamedGraph):
         trial = self.copy()
         for parent, child in pairs:
             trial.remove_edge(parent, child)
-        self._take(trial)
-
-    def remove_node(self, name: str) -> None:
-        """Remove a node and its edges, in time linear in the graph."""
-        self.remove_nodes([self._names[self._number(name)]])
-
-    def remove_nodes(self, names: Names) -> None:
-        """Remove several nodes and their edges, or none if one of them is not there."""
-        gone = set(self._numbers(names))
-        self._take(self._induced([i for i in range(len(self)) if i not in gone]))
+        self._become(trial)
 
     def parents(self, name: str) -> list[str]:
         """List the parents of a node, in the order in which their edges were added."""
@@ -365,10 +327,6 @@ class DAG(NamedGraph):
                 graph._link(i, j)
         return graph
 
-    def subgraph(self, names: Names) -> Self:
-        """Return the graph induced on some of the nodes, which keep their order."""
-        return self._induced(sorted(self._numbers(names)))
-
     def ancestral_graph(self, names: Names) -> Self:
         """Return the graph induced on some nodes and all their ancestors."""
         return self._induced(sorted(reach(self._numbers(names), self._parents)))
@@ -415,14 +373,6 @@ class DAG(NamedGraph):
         projected: MixedGraph = ports.call("latent-projection", self, latents)
         return projected
 
-    def _ensure(self, name: str) -> int:
-        number = self._index.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-            self._parents.append([])
-            self._children.append([])
-        return number
-
     def _linked(self, i: int, j: int) -> bool:
         children, parents = self._children[i], self._parents[j]
         return j in children if len(children) < len(parents) else i in parents
@@ -451,7 +401,3 @@ class DAG(NamedGraph):
             graph._parents[i] = [new[p] for p in self._parents[old] if p in new]
             graph._children[i] = [new[c] for c in self._children[old] if c in new]
         return graph
-
-    def _take(self, other: Self) -> None:
-        self._names, self._index = other._names, other._index
-        self._parents, self._children = other._parents, other._children

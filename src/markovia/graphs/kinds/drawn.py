@@ -31,11 +31,17 @@ class Drawn:
         progress: bool | None = None,
     ) -> "Axes":
         """Draw the graph; returns the matplotlib axes. The options are those of `markovia.plotting.plot_graph`."""
-        drawn: Axes = ports.call(
-            "plot-graph", self, ax=ax, given=given, layout=layout, highlight=highlight, title=title, seed=seed,
+        return ports.draw(
+            "plot-graph",
+            self,
+            ax=ax,
+            given=given,
+            layout=layout,
+            highlight=highlight,
+            title=title,
+            seed=seed,
             progress=progress,
-        )  # fmt: skip
-        return drawn
+        )
 
     def _repr_html_(self) -> str:
         return html_picture(self, len(self), repr(self) if len(self) > 12 else type(self).__name__)

@@ -19,8 +19,9 @@ from typing import Any, Self
 
 from markovia.errors import InvalidArgument, InvalidGraph
 from markovia.graphs.kinds.directed import DAG
+from markovia.graphs.kinds.edge_graph import EdgeGraph
 from markovia.graphs.kinds.linear_searches import reach, topological_order
-from markovia.graphs.kinds.named import NamedGraph, Names, as_names, checked_name, listed, need, need_networkx
+from markovia.graphs.kinds.named import Names, checked_name, listed, need, need_networkx
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime import ports
 
@@ -41,7 +42,7 @@ _SIGN = {Mark.TAIL: "-", Mark.ARROW: "<", Mark.CIRCLE: "o"}
 _EDGE = re.compile(r"\s*(?P<a>.*?)\s+(?P<left>[-<o])-(?P<right>[->o])\s+(?P<b>.*?)\s*", re.DOTALL)
 
 
-class MixedGraph(NamedGraph):
+class MixedGraph(EdgeGraph):
     """A graph whose edges carry a mark at each end.
 
     Two nodes may be joined by several edges as long as their marks differ; most families of mixed graphs
@@ -63,10 +64,12 @@ class MixedGraph(NamedGraph):
     MixedGraph(['a --> b', 'b <-> c', 'c o-o d'])
     """
 
+    _by_node = (("_marks", dict),)
+    _marks: list[dict[int, list[tuple[Mark, Mark]]]]
+    """`_marks[i][j]` lists (mark at i, mark at j) for each edge between i and j, and mirrors `_marks[j][i]`."""
+
     def __init__(self, edges: Iterable[str | MarkedEdge] = (), nodes: Iterable[str] = ()) -> None:
         super().__init__()
-        # _marks[i][j] lists (mark at i, mark at j) for each edge between i and j, and mirrors _marks[j][i]
-        self._marks: list[dict[int, list[tuple[Mark, Mark]]]] = []
         self.add_nodes(nodes)
         self.add_edges(edges)
 
@@ -150,25 +153,12 @@ class MixedGraph(NamedGraph):
             return NotImplemented
         return self._index.keys() == other._index.keys() and self._edge_set() == other._edge_set()
 
-    def __repr__(self) -> str:
-        if len(self) <= 12:
-            isolated = [name for name, others in zip(self._names, self._marks, strict=True) if not others]
-            edges = [edge_string(edge) for edge in self.edges]
-            return f"MixedGraph({edges!r}" + (f", nodes={isolated!r})" if isolated else ")")
-        return f"<MixedGraph with {len(self)} nodes and {self.n_edges} edges>"
+    def _shown_edges(self) -> list[str]:
+        return [edge_string(edge) for edge in self.edges]
 
     def copy(self) -> Self:
         """Return an independent copy."""
         return type(self)(self.edges, nodes=self._names)
-
-    def add_node(self, name: str) -> None:
-        """Add a node; nothing happens if it is there already."""
-        self._ensure(checked_name(name))
-
-    def add_nodes(self, names: Names) -> None:
-        """Add several nodes, or none if one of the names is not a string."""
-        for name in [checked_name(name) for name in as_names(names)]:
-            self._ensure(name)
 
     def add_edge(
         self, a: str, b: str | None = None, mark_a: Mark = Mark.TAIL, mark_b: Mark = Mark.ARROW
@@ -227,20 +217,6 @@ class MixedGraph(NamedGraph):
         edge = _checked_edge((a, b, mark_a, mark_b))
         self.remove_edge(a, b)
         self.add_edges([edge])
-
-    def remove_node(self, name: str) -> None:
-        """Remove a node and its edges."""
-        gone = self._names[self._number(name)]
-        rest = self.subgraph(n for n in self._names if n != gone)
-        self._names, self._index, self._marks = rest._names, rest._index, rest._marks
-
-    def subgraph(self, names: Names) -> Self:
-        """Return the graph induced on some of the nodes, which keep their order."""
-        kept = set(self._named(self._numbers(names)))
-        return type(self)(
-            (e for e in self.edges if e[0] in kept and e[1] in kept),
-            nodes=[n for n in self._names if n in kept],
-        )
 
     def adjacent(self, a: str, b: str) -> bool:
         """Tell whether two nodes are joined by any edge."""
@@ -424,12 +400,9 @@ class MixedGraph(NamedGraph):
     def _arrow_end(self, i: int) -> bool:
         return any(here is Mark.ARROW for marks in self._marks[i].values() for here, _ in marks)
 
-    def _ensure(self, name: str) -> int:
-        number = self._index.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-            self._marks.append({})
-        return number
+    def _induced(self, kept: list[int]) -> Self:
+        names = dict.fromkeys(self._named(kept))
+        return type(self)((e for e in self.edges if e[0] in names and e[1] in names), nodes=names)
 
 
 def edge_string(edge: MarkedEdge) -> str:

@@ -5,7 +5,7 @@ over those integers; this base class is the one place where names are checked, l
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, UnknownVariable
 from markovia.graphs.kinds.drawn import Drawn
@@ -28,9 +28,14 @@ _CURES = {
 class NamedGraph(Drawn):
     """What all graph classes share: an ordered set of node names."""
 
+    _by_node: ClassVar[tuple[tuple[str, type], ...]]
+    """The attributes that are lists with one entry a node, and what kind of entry."""
+
     def __init__(self) -> None:
         self._names: list[str] = []
         self._index: dict[str, int] = {}
+        for attribute, _ in self._by_node:
+            setattr(self, attribute, [])
 
     @property
     def nodes(self) -> list[str]:
@@ -69,6 +74,15 @@ class NamedGraph(Drawn):
             taken = next(name for i, name in enumerate(names) if index[name] != i)
             raise DuplicateName(f"renaming would give two nodes the name {taken!r}; choose another name")
         self._names, self._index = names, index
+
+    def _ensure(self, name: str) -> int:
+        """Return the number of a node, which is added where it is missing."""
+        number = self._index.setdefault(name, len(self._names))
+        if number == len(self._names):
+            self._names.append(name)
+            for attribute, entry in self._by_node:
+                getattr(self, attribute).append(entry())
+        return number
 
     def _number(self, name: object) -> int:
         if isinstance(name, str):

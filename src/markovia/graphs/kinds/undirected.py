@@ -16,10 +16,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidGraph, TooLarge
+from markovia.errors import InvalidGraph
+from markovia.graphs.kinds.edge_graph import EdgeGraph
 from markovia.graphs.kinds.linear_searches import components
 from markovia.graphs.kinds.named import (
-    NamedGraph,
     Names,
     as_names,
     checked_name,
@@ -27,11 +27,10 @@ from markovia.graphs.kinds.named import (
     listed,
     need_networkx,
 )
+from markovia.runtime.libraries import nx
 
-LARGEST_MATRIX = 10_000  # a dense integer matrix over this many nodes takes 800 MB
 
-
-class UndirectedGraph(NamedGraph):
+class UndirectedGraph(EdgeGraph):
     """An undirected graph over named nodes, without self loops.
 
     Parameters
@@ -57,9 +56,11 @@ class UndirectedGraph(NamedGraph):
     [('a', 'b', 'c'), ('c', 'd')]
     """
 
+    _by_node = (("_neighbors", dict),)
+    _neighbors: list[dict[int, None]]
+
     def __init__(self, edges: Iterable[tuple[str, str]] = (), nodes: Iterable[str] = ()) -> None:
         super().__init__()
-        self._neighbors: list[dict[int, None]] = []
         self.add_nodes(nodes)
         self.add_edges(edges)
 
@@ -97,12 +98,7 @@ class UndirectedGraph(NamedGraph):
 
     def to_networkx(self) -> Any:
         """Return the graph as a `networkx.Graph`."""
-        import networkx as nx
-
-        graph = nx.Graph()
-        graph.add_nodes_from(self._names)
-        graph.add_edges_from(self.edges)
-        return graph
+        return self._into_networkx(nx.Graph())
 
     def adjacency_matrix(self) -> NDArray[np.int_]:
         """Return the symmetric 0/1 matrix of the graph.
@@ -112,11 +108,7 @@ class UndirectedGraph(NamedGraph):
         TooLarge
             For graphs of more than 10,000 nodes.
         """
-        if len(self) > LARGEST_MATRIX:
-            raise TooLarge(
-                f"a dense matrix over {len(self):,} nodes is over the limit of {LARGEST_MATRIX:,}; use .edges"
-            )
-        matrix = np.zeros((len(self), len(self)), dtype=np.int_)
+        matrix = self._zero_matrix()
         for i, neighbors in enumerate(self._neighbors):
             matrix[i, list(neighbors)] = 1
         return matrix
@@ -141,28 +133,6 @@ class UndirectedGraph(NamedGraph):
             set(self._named(neighbors)) == set(other._named(other._neighbors[other._index[name]]))
             for name, neighbors in zip(self._names, self._neighbors, strict=True)
         )
-
-    def __repr__(self) -> str:
-        if len(self) <= 12:
-            isolated = [n for n, neighbors in zip(self._names, self._neighbors, strict=True) if not neighbors]
-            return f"UndirectedGraph({self.edges!r}" + (f", nodes={isolated!r})" if isolated else ")")
-        return f"<UndirectedGraph with {len(self)} nodes and {self.n_edges} edges>"
-
-    def copy(self) -> Self:
-        """Return an independent copy."""
-        graph = type(self)()
-        graph._names, graph._index = list(self._names), dict(self._index)
-        graph._neighbors = [dict(neighbors) for neighbors in self._neighbors]
-        return graph
-
-    def add_node(self, name: str) -> None:
-        """Add a node; nothing happens if it is there already."""
-        self._ensure(checked_name(name))
-
-    def add_nodes(self, names: Names) -> None:
-        """Add several nodes, or none if one of the names is not a string."""
-        for name in [checked_name(name) for name in as_names(names)]:
-            self._ensure(name)
 
     def add_edge(self, a: str, b: str) -> None:
         """Add an edge, and its nodes where they are missing.
@@ -206,16 +176,6 @@ class UndirectedGraph(NamedGraph):
             self._neighbors[i].pop(j, None)
             self._neighbors[j].pop(i, None)
 
-    def remove_node(self, name: str) -> None:
-        """Remove a node and its edges, in time linear in the graph."""
-        self.remove_nodes([self._names[self._number(name)]])
-
-    def remove_nodes(self, names: Names) -> None:
-        """Remove several nodes and their edges, or none if one of them is not there."""
-        gone = set(self._numbers(names))
-        rest = self._induced([i for i in range(len(self)) if i not in gone])
-        self._names, self._index, self._neighbors = rest._names, rest._index, rest._neighbors
-
     def neighbors(self, name: str) -> list[str]:
         """List the nodes joined to a node."""
         return self._named(self._neighbors[self._number(name)])
@@ -231,10 +191,6 @@ class UndirectedGraph(NamedGraph):
     def has_edge(self, a: str, b: str) -> bool:
         """Tell whether two nodes are joined."""
         return self._number(b) in self._neighbors[self._number(a)]
-
-    def subgraph(self, names: Names) -> Self:
-        """Return the graph induced on some of the nodes, which keep their order."""
-        return self._induced(sorted(self._numbers(names)))
 
     def complement(self) -> Self:
         """Return the graph that joins exactly the nodes which this one does not join."""
@@ -301,13 +257,6 @@ class UndirectedGraph(NamedGraph):
                     stack.append(([*clique, node], candidates & near, excluded & near))
                     candidates = candidates - {node}
                     excluded = excluded | {node}
-
-    def _ensure(self, name: str) -> int:
-        number = self._index.setdefault(name, len(self._names))
-        if number == len(self._names):
-            self._names.append(name)
-            self._neighbors.append({})
-        return number
 
     def _link(self, i: int, j: int) -> None:
         self._neighbors[i][j] = None

@@ -13,7 +13,6 @@ The choice, in this order:
   answer says so; with `approximate=False`, `TooLarge` says what an exact answer would need.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,7 +21,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
-from markovia.errors import ApproximateWarning, TooLarge, outside
+from markovia.errors import ApproximateWarning, TooLarge, warn_user
+from markovia.inference.engine import get_engine
 from markovia.inference.exact.bucket_tree import Net
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.variable_elimination import VariableElimination
@@ -109,7 +109,7 @@ class Auto:
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
-        entries = prod(len(problem.variables[t]) for t in targets)
+        entries = prod([len(problem.variables[t].states) for t in targets])
         engine, found = self._ask(
             problem,
             "joint",
@@ -138,11 +138,10 @@ class Auto:
         def roughly(clock: "SharedTime") -> LogMass:
             found: LogMass = _escalation().log_mass(problem, clock, self.seed)
             if not found.record.exact:
-                warnings.warn(
+                warn_user(
                     f"the log mass is approximate (by {found.record.engine}): no exact engine fits; "
                     "log_partition(bounds=True) gives bounds",
                     ApproximateWarning,
-                    stacklevel=outside(),
                 )
             return found
 
@@ -165,10 +164,9 @@ class Auto:
 
         def roughly(clock: "SharedTime") -> Draws:
             rows: Draws = _escalation().sample(problem, n, rng)
-            warnings.warn(
+            warn_user(
                 f"the rows {HOW_DRAWN[rows.record.engine or 'gibbs']} and are not independent: no exact engine fits",
                 ApproximateWarning,
-                stacklevel=outside(),
             )
             return rows
 
@@ -372,6 +370,7 @@ def load_kernels(engines: str | Sequence[str] = ()) -> float:
     from markovia.kernels.counting import load as load_counting
 
     start = now()
+    get_engine("auto")
     rows = compile_rows(load_tree_kernels(), ["a"], ["b"], [False], 1.0)
     if rows is not None:
         rows.run(np.array([[-1], [0]], dtype=np.int32))
@@ -405,7 +404,7 @@ def load_tree_kernels() -> Problem:
     state.collect_large(0)
     state.distribute()
     state.distribute_large(0)
-    arrays = (*state.packed, *state.room())
+    arrays = (state.packed, state.room())
     entries, operands = support_of(0, *arrays, np.empty(0, dtype=np.int32))
     support = np.empty(2 + (2 + operands) * entries, dtype=np.int32)
     support_of(0, *arrays, support)

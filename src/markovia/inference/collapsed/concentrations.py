@@ -7,14 +7,24 @@ appendix A, for many restaurants; Neal (2003) on slice sampling.
 """
 
 from collections.abc import Callable, Mapping
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
 from markovia.factors.processes.chinese_restaurant import ChineseRestaurant
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import POSITIVE, Either, Several
 
 Gamma = tuple[float, float]
 """Shape and rate of a gamma prior."""
+CONCENTRATION = Either((POSITIVE, Several(POSITIVE, "shape and rate of a gamma prior", 2)))
+ConcentrationSetting: TypeAlias = Annotated[Any, CONCENTRATION]
+"""What users say of a concentration: its value, or the gamma prior from which it is learned."""
+
+
+def concentration_of(said: Any) -> float | Gamma:
+    """Return a checked setting as a number, or as shape and rate."""
+    return (float(said[0]), float(said[1])) if np.ndim(said) else float(said)
 
 
 class Concentration:

@@ -103,10 +103,10 @@ class ConjugateRows:
         stats = self.blank(int(labels.max()) + 1)
         return self.fill(labels.astype(np.int64), stats, np.zeros(len(stats) - 1, dtype=np.int64))[1]
 
-    def log_predictive(self, stats: Array, values: Array) -> Array:
-        """Return the log density of other rows in each component, (rows, components)."""
-        found = np.empty((len(values), len(stats)))
-        write = either(HOME + "predictive", values.size * 8.0 * len(stats))
-        seen, room = np.ascontiguousarray(values), np.zeros(values.shape[1])
-        write(self.kind, self.laws, np.ascontiguousarray(stats), seen, room, found)
+    def log_predictive(self, stats: Array) -> Array:
+        """Return the log density of each row as the next one of each component, (rows, components)."""
+        found = np.empty((len(self.values), len(stats)))
+        write = either(HOME + "predictive", self.values.size * 8.0 * len(stats))
+        room = np.zeros(self.values.shape[1])
+        write(self.kind, self.laws, np.ascontiguousarray(stats), self.values, room, found)
         return found

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Factor
-from markovia.factors.tables.variable import Variable
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
-from markovia.kernels.plain_code import either
+from markovia.kernels.plain_code import either, repeated
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.checks import LEVEL, check, check_choice, check_count
@@ -89,11 +87,8 @@ class PartitionPosterior(InNotebooks):
 
     def n_clusters(self) -> Posterior:
         """Return the posterior of the number of groups."""
-        numbers, times = np.unique(self.labels.max(axis=1) + 1, return_counts=True)
-        variable = Variable("clusters", [int(k) for k in numbers])
-        return Posterior(
-            Factor([variable], times / times.sum()), Info("draws of partitions", iterations=self.n_draws)
-        )
+        info = Info("draws of partitions", iterations=self.n_draws)
+        return Posterior.of_draws("clusters", self.labels.max(axis=1) + 1, info)
 
     def co_clustering(self, rows: Any = None) -> Array:
         """Return how probable it is that two rows are in one group, for all rows or for some given by position.
@@ -132,7 +127,7 @@ class PartitionPosterior(InNotebooks):
         g = m * m / n if loss == "binder" else m * np.log(np.maximum(m, 1.0))
         # each draw's groups have numbers of their own, which meet those of a partition
         apart = (draws + np.arange(len(draws))[:, None] * (width - 1)) * width
-        order, gains = np.arange(n), np.zeros(width)
+        gains = np.zeros(width)
 
         def counts(labels: Ints) -> tuple[Ints, Ints]:
             met = np.bincount((apart + labels).ravel(), minlength=len(draws) * (width - 1) * width)
@@ -145,10 +140,11 @@ class PartitionPosterior(InNotebooks):
         few = np.unique(np.linspace(0, len(draws) - 1, min(CANDIDATES, len(draws))).astype(np.int64))
         begins = sorted((draws[s].astype(np.int64) for s in few), key=lost)[:STARTS]
         begins += [np.zeros(n, dtype=np.int64), (np.arange(n) % (width - 1)).astype(np.int64)]
+        with repeated(2 * len(begins)):  # the last pass from each start moves nothing
+            move = either("markovia.kernels.collapsed.point_partition:improve", 6 * draws.size * width)
         for labels in begins:
             sizes, meetings = counts(labels)
-            move = either("markovia.kernels.collapsed.point_partition:improve", draws.size * width)
-            while move(draws, labels, g, sizes, meetings, gains, order):
+            while move(draws, labels, g, sizes, meetings, gains):
                 pass
         labels = min(begins, key=lost)
         return by_size(labels)
@@ -235,8 +231,7 @@ class PartitionPosterior(InNotebooks):
     def plot(self, *, what: Literal["both", "matrix", "number"] = "both", ax: Any = None) -> "Axes":
         """Draw the co-clustering matrix, rows sorted by group, and the posterior of the number of groups."""
         check_choice("what", what, ("both", "matrix", "number"))
-        drawn: Axes = ports.call("plot-partition", self, what=what, ax=ax)
-        return drawn
+        return ports.draw("plot-partition", self, what=what, ax=ax)
 
 
 def in_order(labels: Any, out: Any = None) -> Ints:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
+from markovia.errors import InvalidArgument
 from markovia.kernels.plain_code import repeated
 from markovia.optimise.checkpoint import Checkpoint, SavedRun
 from markovia.runtime.array_types import Array
@@ -55,6 +56,15 @@ class SamplerRun:
     def sweeps(self) -> int:
         """How many sweeps were done, those before a file was read included."""
         return len(self.history)
+
+
+def burn_in_of(burn_in: int | None, sweeps: int, one_in: int = 2) -> int:
+    """Return how many first sweeps are not kept: what is said, else one in so many; some are left to be kept."""
+    if burn_in is None:
+        return sweeps // one_in
+    if burn_in >= sweeps:
+        raise InvalidArgument(f"burn_in={burn_in} leaves no draws of max_iter={sweeps} sweeps; lower it")
+    return burn_in
 
 
 def run_sampler(

@@ -26,6 +26,7 @@ from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.evidence import Finding, Findings
 from markovia.factors.tables.factor import Factor
+from markovia.inference.exact.cut_tables import CutFactor
 from markovia.inference.exact.tree_answers import by_regret, cut_up, onto, subtree
 from markovia.inference.exact.tree_plan import (
     CompiledTree,
@@ -40,7 +41,7 @@ from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Tables
 from markovia.kernels.clique_trees.program_sections import SLOT
-from markovia.runtime.array_types import Ints
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Bytes, Kind, Positive, check_options
 from markovia.runtime.memory_budget import default_budget, readable
 
@@ -48,14 +49,15 @@ T = TypeVar("T")
 SMALL, WHOLE = 1 << 14, 1 << 21
 """Entries up to which the tree of the whole model answers every question, and every one that is not asked often; others
 are reduced first to what matters for them."""
+ROOTED = 1 << 24
+"""Entries up to which a tree for one target is planned once more, with the target in its root."""
 OFTEN = 3
 """How often a question is asked, whatever states are observed, until it is worth a tree of its own."""
 MOST_COUNTED = 1000
 """Questions that are counted."""
-FEW = 100
-"""Pieces up to which the first question of a model compiles all of it, whatever is observed."""
-ALL_AT_ONCE = 2000
-"""Pieces up to which the first question about marginals compiles all of a model."""
+FEW, ALL_AT_ONCE = 100, 2000
+"""Pieces up to which the first question of a model, and a first one for the posteriors of all variables, compiles all of it,
+whatever is observed."""
 KEPT_TREES, KEPT_BYTES = 16, 1 << 28
 """How many trees of questions are kept with a model that is not compiled as a whole, and how much memory they may take."""
 WRITTEN_OUT = frozenset({Factor, ConditionalTable})
@@ -150,8 +152,6 @@ class JunctionTree:
                 state.distribute(sorted({int(plan.home[s]) for s in slots}) if few else None)
             return cut_up(problem, targets, slots, plan, state.marginals.copy(), log_mass)
 
-        if problem.memory is not None and len(problem.pieces) <= ALL_AT_ONCE:
-            self._whole(problem)
         return self._run(problem, targets, False, work, lambda other: other.marginals(problem, targets))
 
     def log_mass(self, problem: Problem) -> LogMass:
@@ -221,7 +221,9 @@ class JunctionTree:
         tree = None if kept.serves(SMALL) else kept.trees.get(question)
         if tree is None and kept.plan is None:
             hard = any(f.code is not None for f in problem.findings.values())
-            if kept.asked or not hard or len(problem.pieces) <= FEW:
+            everything = targets is not None and problem.asks_for_all(targets)
+            most = ALL_AT_ONCE if everything else FEW
+            if kept.asked or not hard or len(problem.pieces) <= most:
                 self._whole(problem, kept)
             kept.asked = True
         if (
@@ -250,25 +252,29 @@ class JunctionTree:
             return kept.loaded()
         parts = problem.parts(targets)
         names = {v.name: v for part in parts for v in part.variables}
+        structure = TreeStructure.over(names, [part.variables for part in parts])
         ids = {n: i for i, n in enumerate(names)}
-        structure = TreeStructure(
-            [len(v.states) for v in names.values()], [[ids[v.name] for v in part.variables] for part in parts]
-        )
         order = None if self.order is None else [ids[n] for n in self.order if n in ids]
         plan = plan_for(structure, effort=self.search, order=order)
+        if order is None and targets is not None and len(targets) == 1 and SMALL < plan.total < ROOTED:
+            # with the target in the root messages go up only; the constraint hardly costs entries
+            rooted = plan_for(structure, [ids[targets[0]]], self.search)
+            plan = rooted if rooted.total <= 1.2 * plan.total else plan
         if usable and kept.known_plan.entries_given(kept.codes(problem.findings)) <= 1.2 * plan.total:
             return kept.loaded()
         self._check(plan)
-        tables, cuts = [], []
+        tables: list[Array] = []
+        cuts: list[CutFactor] = []
         for i, part in enumerate(parts):
             source = part.source
-            if isinstance(source, Finding) or (
-                source is not None and len(scope_of(source)) > len(part.variables)
-            ):
-                cuts.append((i, source))
-                tables.append(np.ones([len(v.states) for v in part.variables]))
+            if isinstance(source, Finding):
+                cuts.append(CutFactor(i, source, (source.variable.name,)))
+            elif source is not None and len(scope := scope_of(source)) > len(part.variables):
+                cuts.append(CutFactor(i, source, tuple([v.name for v in scope if v.name not in ids])))
             else:
                 tables.append(part.build().values)
+                continue
+            tables.append(np.ones([len(v.states) for v in part.variables]))
         return CompiledTree(plan, list(names.values()), tables, cuts)
 
     @property

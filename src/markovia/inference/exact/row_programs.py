@@ -64,14 +64,13 @@ class RowProgram:
         log_mass = np.empty(n)
         status = np.empty(n, dtype=np.int8)
         share = max(128, -(-n // (4 * thread_count())))
+        packed = (self.tree, self.values, self.low)
 
         work = room_for(self.tree[: len(NUMBERS)].tolist())
 
         def part(first: int, room: tuple[Ints, Array]) -> None:
             last = min(n, first + share)
-            answer_rows(
-                self.tree, self.values, self.low, codes, first, last, *room, self.width, out, log_mass, status
-            )
+            answer_rows(packed, codes, first, last, room, self.width, (out, log_mass, status))
 
         in_parallel(part, range(0, n, share), lambda: (np.empty(work, dtype=np.int64), np.empty(self.room)))
         return log_mass + self.log_scale, out.reshape(n, self.width), status

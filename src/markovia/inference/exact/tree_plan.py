@@ -7,17 +7,18 @@ plan with one model's tables loaded into it; it never changes and may be shared 
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, chain
+from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.factors.tables.conditional import ConditionalTable
-from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.inference.exact.cut_tables import CutFactor
 from markovia.inference.exact.plan_details import PlanDetails
 from markovia.inference.problem import Piece, Pieces, Problem
 from markovia.inference.result import Record
@@ -43,6 +44,9 @@ STRETCH = 1 << 25
 """Entries after which a run returns to Python, so that it can be interrupted."""
 
 
+DOUBLES, DTYPE = frozenset({np.dtype(np.float64)}), attrgetter("dtype")
+
+
 class lazy(Generic[T]):  # noqa: N801
     """A property computed once; unlike `functools.cached_property` it takes no lock, which a small network would feel."""
 
@@ -61,15 +65,31 @@ class TreeStructure:
 
     __slots__ = ("card", "scope", "scope_start")
 
-    def __init__(self, card: Sequence[int], scopes: Iterable[Sequence[int]]) -> None:
+    card: Ints
+    scope_start: Ints
+    scope: Ints
+
+    def __init__(self, card: Sequence[int], scopes: Sequence[Sequence[int]]) -> None:
+        self._fill(card, [0, *accumulate(map(len, scopes))], list(chain.from_iterable(scopes)))
+
+    @classmethod
+    def over(cls, variables: Mapping[str, Variable], scopes: Sequence[Sequence[Variable]]) -> "TreeStructure":
+        """Return the structure of scopes of named variables, whose ids are their places among all."""
+        ids = dict(zip(variables, range(len(variables)), strict=True))
         flat: list[int] = []
         ends = [0]
         for scope in scopes:
-            flat += scope
+            for v in scope:
+                flat.append(ids[v.name])  # noqa: PERF401
             ends.append(len(flat))
-        self.card: Ints = np.array(card, dtype=np.int64)
-        self.scope_start: Ints = np.array(ends, dtype=np.int64)
-        self.scope: Ints = np.array(flat, dtype=np.int64)
+        made = object.__new__(cls)
+        made._fill([len(v.states) for v in variables.values()], ends, flat)
+        return made
+
+    def _fill(self, card: Sequence[int], ends: list[int], flat: list[int]) -> None:
+        self.card = np.array(card, dtype=np.int64)
+        self.scope_start = np.array(ends, dtype=np.int64)
+        self.scope = np.array(flat, dtype=np.int64)
 
     @property
     def key(self) -> tuple[bytes, bytes, bytes]:
@@ -89,16 +109,9 @@ def structure_of(problem: Problem) -> TreeStructure:
         known, made = memory[STRUCTURE]
         if len(made.card) == len(problem.variables) and known.same(pieces):
             return made
-    ids = {n: i for i, n in enumerate(problem.variables)}
-    made = TreeStructure(
-        [len(v.states) for v in problem.variables.values()],
-        [
-            [*[ids[v.name] for v in piece.parents], ids[piece.variable.name]]
-            if type(piece) is ConditionalTable  # most pieces are, and are quicker without a call each
-            else [ids[v.name] for v in scope_of(piece)]
-            for piece in pieces
-        ],
-    )
+    # most pieces are conditionals, and are quicker without a call each
+    scopes = [p.variables if isinstance(p, Factor) else (*p.parents, p.variable) for p in pieces]
+    made = TreeStructure.over(problem.variables, scopes)
     if memory is not None:
         memory[STRUCTURE] = problem.held, made
     return made
@@ -344,8 +357,8 @@ class CompiledTree:
     runs
         How often the tree was run.
     cuts
-        For a tree of what findings leave of a model, the factors that they change, each with the piece or finding that it
-        comes from: in `raw` they are all ones, and a state writes them for the findings that it is given. None for others.
+        For a tree of what findings leave of a model, the factors that they change: in `raw` they are all ones, and a state
+        writes them for the findings that it is given. None for others.
     supports
         The non-zero entries of large cliques that are mostly zero, listed once the tree is used again and again.
     """
@@ -355,19 +368,31 @@ class CompiledTree:
         plan: TreePlan,
         variables: Sequence[Variable],
         tables: Sequence[NDArray[np.float64]],
-        cuts: Sequence[tuple[int, Piece | Finding]] | None = None,
+        cuts: Sequence[CutFactor] | None = None,
     ) -> None:
         self.plan = plan
         self.cuts = cuts
         self.variables = variables
         slots: list[int] = plan.section(at.SLOT).tolist()
         self.slot_of = dict(zip([v.name for v in variables], slots, strict=True))
-        self.raw: Array = np.concatenate(tables, axis=None) if tables else np.empty(0)
+        self.raw: Array = _one_after_the_other(tables)
         self.states: list[TreeState] = []
         self.max_states: list[TreeState] = []
         self.runs = 0
         self.supports: dict[int, NDArray[np.int32]] = {}
         self.listed: list[int] = []
+
+
+def _one_after_the_other(tables: Sequence[NDArray[np.float64]]) -> Array:
+    """Return the entries of all tables in one array."""
+    if not tables:
+        return np.empty(0)
+    if DOUBLES.issuperset(map(DTYPE, tables)):
+        try:
+            return np.frombuffer(bytearray().join(tables))  # type: ignore[arg-type]
+        except TypeError:  # a table that does not lie row by row
+            pass
+    return np.concatenate(tables, axis=None, dtype=np.float64)
 
 
 def scope_of(piece: Piece) -> tuple[Variable, ...]:

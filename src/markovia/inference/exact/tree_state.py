@@ -12,13 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.factors.tables.evidence import Finding, Findings
+from markovia.inference.exact.cut_tables import CutFactor, CutTables
 from markovia.inference.exact.tree_plan import SPLIT, CompiledTree
-from markovia.inference.problem import Piece, cut_piece
 from markovia.kernels.clique_trees.program_sections import (
-    AXIS_SOURCE,
-    AXIS_START,
-    FACTOR_AT,
-    FACTOR_HOME,
     KEPT,
     LONGEST_ROW,
     N_VALUES,
@@ -83,6 +79,7 @@ class TreeState:
         self._factor_scale: float = load_tables(program, tree.raw, floats, self._low, self._own[1])
         self._uncut_scale = self._factor_scale
         self._cut_scale: dict[int, float] = {}
+        self._cut_tables = CutTables(plan)
         self._soft_scale = 0.0
         self._soft_in_use = False
         self._in_range = True
@@ -138,36 +135,22 @@ class TreeState:
             soft_at[slot] = -1
             dirty[self.plan.home[slot]] = 1
 
-    def _cut(self, cuts: Sequence[tuple[int, Piece | Finding]], findings: Findings) -> None:
+    def _cut(self, cuts: Sequence[CutFactor], findings: Findings) -> None:
         """Write the factors that findings change in a tree of what they leave of a model."""
         old, self.findings = self.findings, findings
         changed = {n for n, f in findings.items() if n not in old or not _same(f, old[n])}
         if not changed:
             return
-        fixed = {n: f.code for n, f in findings.items() if f.code is not None}
-        plan, floats = self.plan, self._floats
-        axis_start, axis_source = plan.section(AXIS_START), plan.section(AXIS_SOURCE)
-        for i, source in cuts:
-            if isinstance(source, Finding):
-                if source.variable.name not in changed:
-                    continue
-                table = findings[source.variable.name].weights()
-            elif changed.isdisjoint(source.names):
+        for cut in cuts:
+            if changed.isdisjoint(cut.names):
                 continue
-            else:
-                table = cut_piece(source, fixed).values.transpose(
-                    axis_source[axis_start[i] : axis_start[i + 1]]
-                )
-            top = float(table.max())
-            self._cut_scale[i] = -np.inf
-            if top > 0.0:
-                at = int(plan.section(FACTOR_AT)[i])
-                floats[at : at + table.size] = table.ravel() / top
-                self._low[i] = low = log2(float(table[table > 0.0].min())) - log2(top)
-                self._cut_scale[i] = log(top) if low >= -960.0 else np.nan
-                home = int(plan.section(FACTOR_HOME)[i])
-                if home >= 0:
-                    self._dirty[home] = 1
+            table = self._cut_tables.table(cut, findings)
+            self._cut_scale[cut.factor] = table.log_scale
+            if table.log_scale != -np.inf:
+                self._floats[table.at : table.at + len(table.values)] = table.values
+                self._low[cut.factor] = table.low
+                if table.home >= 0:
+                    self._dirty[table.home] = 1
         self._factor_scale = fsum([self._uncut_scale, *self._cut_scale.values()])
 
     def ask(self, findings: Findings, wanted: int) -> float | None:
@@ -197,7 +180,7 @@ class TreeState:
         if self._factor_scale == -np.inf:
             return -np.inf
         status, log_scale = self._run(
-            0, self.plan.n_cliques, False, True, wanted, code, *self.packed, *self._own
+            0, self.plan.n_cliques, False, True, wanted, code, self.packed, self._own
         )
         self.findings = findings
         if status == OUT_OF_RANGE:
@@ -308,7 +291,7 @@ class TreeState:
             from markovia.kernels.clique_trees.clique_tables import table_of
 
             table = np.empty(size)
-            table_of(c, *self.packed, *self._own, table)
+            table_of(c, self.packed, self._own, table)
         return table.reshape(self.separator_entries(c), -1)
 
     def walk_best(self) -> Ints:
@@ -317,7 +300,7 @@ class TreeState:
 
         fixed = np.zeros(len(self.code), dtype=np.int64)
         row = np.empty(self.plan.header[LONGEST_ROW])
-        walk_best(0, self.plan.n_cliques, *self.packed, *self._own, fixed, row)
+        walk_best(0, self.plan.n_cliques, self.packed, self._own, fixed, row)
         return fixed
 
     def ranked(self, c: int, states: Ints) -> tuple[Ints, Array]:
@@ -325,7 +308,7 @@ class TreeState:
         from markovia.kernels.clique_trees.root_to_leaf import walk_best
 
         row = np.empty(self.entries(c) // self.separator_entries(c))
-        walk_best(c, c + 1, *self.packed, *self._own, states.copy(), row)
+        walk_best(c, c + 1, self.packed, self._own, states.copy(), row)
         order = np.argsort(-row, kind="stable")
         order = order[: int((row > 0).sum())]
         logs = np.log(row[order])
@@ -355,7 +338,7 @@ class TreeState:
             if self.plan.table_at[c] < 0:  # columns with the same row side by side
                 above = self.plan.clique_slots(c)[: self.plan.n_separator[c]]
                 order = np.lexsort(fixed[above]) if len(above) else np.arange(n)
-            draw_clique(c, *self.packed, *self._own, rng.random(n), order, fixed, states, running)
+            draw_clique(c, self.packed, self._own, rng.random(n), order, fixed, states, running)
         return fixed
 
     def free_slots(self, c: int) -> Ints:
@@ -393,7 +376,7 @@ class TreeState:
             if support is None:
                 status = self._collect(start, stop, room)
             elif self._dirty[start]:
-                status = collect_support(start, self.maximise, *self.packed, *room, support)
+                status = collect_support(start, self.maximise, self.packed, room, support)
             else:
                 continue
             if status != DONE:
@@ -401,7 +384,7 @@ class TreeState:
         return DONE
 
     def _collect(self, first: int, last: int, room: Room) -> int:
-        up = self._run(first, last, self.maximise, True, NOTHING, _NO_CODES, *self.packed, *room)
+        up = self._run(first, last, self.maximise, True, NOTHING, _NO_CODES, self.packed, room)
         return int(up[0])
 
     def collect_large(self, c: int) -> int:
@@ -412,7 +395,7 @@ class TreeState:
         shares = np.empty(n * self.separator_entries(c))
 
         def part(i: int, room: Room) -> int:
-            return int(collect_part(c, i, n, self.maximise, *self.packed, *room, shares))
+            return int(collect_part(c, i, n, self.maximise, self.packed, room, shares))
 
         if any(in_parallel(part, range(n), self.room)):
             return OUT_OF_RANGE
@@ -428,10 +411,10 @@ class TreeState:
             if support is None:
                 self._distribute(start, stop, room)
             else:
-                distribute_support(start, *self.packed, *room, support)
+                distribute_support(start, self.packed, room, support)
 
     def _distribute(self, first: int, last: int, room: Room) -> None:
-        self._run(first, last, self.maximise, False, AS_MARKED, _NO_CODES, *self.packed, *room)
+        self._run(first, last, self.maximise, False, AS_MARKED, _NO_CODES, self.packed, room)
 
     def _pieces(self, first: int, last: int) -> Iterator[tuple[int, int, NDArray[np.int32] | None]]:
         """Cut a range of cliques where one is to be run from its support: it is listed, and nothing in it is observed."""
@@ -455,14 +438,14 @@ class TreeState:
 
         n = thread_count()
         nothing = np.empty(0)
-        n_shares = int(distribute_part(c, -1, n, *self.packed, *self._own, nothing, nothing))
+        n_shares = int(distribute_part(c, -1, n, self.packed, self._own, nothing, nothing))
         if n_shares < 0:
             return
         shares = np.empty(n * n_shares)
         totals = np.empty(n * len(self.marginals))
 
         def part(i: int, room: Room) -> None:
-            distribute_part(c, i, n, *self.packed, *room, shares, totals)
+            distribute_part(c, i, n, self.packed, room, shares, totals)
 
         in_parallel(part, range(n), self.room)
         part(n, self._own)
@@ -488,11 +471,11 @@ def _supports(tree: CompiledTree) -> dict[int, NDArray[np.int32]]:
         return {}
 
     def one(c: int, room: Room) -> NDArray[np.int32] | None:
-        entries, n_operands = support_of(c, *state.packed, *room, np.empty(0, dtype=np.int32))
+        entries, n_operands = support_of(c, state.packed, room, np.empty(0, dtype=np.int32))
         if n_operands == 0 or entries > LISTED * state.entries(c):
             return None
         found = np.empty(2 + (2 + n_operands) * entries, dtype=np.int32)
-        support_of(c, *state.packed, *room, found)
+        support_of(c, state.packed, room, found)
         return found
 
     listed = in_parallel(one, large, state.room)

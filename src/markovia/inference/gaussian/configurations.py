@@ -115,19 +115,12 @@ class SolvedConfigurations:
         """Return the posterior of the numbers for one configuration, counted with the last variable fastest."""
         component, system = self.component, self.component.system
         codes = dict(zip([v.name for v in self.scope], np.unravel_index(d, self.shape), strict=True))
-        index = [tuple(int(codes[v.name]) for v in row.scope) for row in component.rows]
-        one = System(
-            system.n,
-            np.concatenate(
-                [system.start, system.start[-1] + np.cumsum([len(r.columns) for r in component.rows])]
-            ),
-            np.concatenate([system.column, *[np.array(r.columns) for r in component.rows]]),
-            np.concatenate(
-                [system.coefficient, *[r.coefficient[i] for r, i in zip(component.rows, index, strict=True)]]
-            ),
-            np.append(system.constant, [r.constant[i] for r, i in zip(component.rows, index, strict=True)]),
-            np.append(system.variance, [r.variance[i] for r, i in zip(component.rows, index, strict=True)]),
-            memory=system.memory,
+        at = [(row, tuple(int(codes[v.name]) for v in row.scope)) for row in component.rows]
+        one = system.with_rows(
+            [row.columns for row, _ in at],
+            [row.coefficient[i] for row, i in at],
+            [row.constant[i] for row, i in at],
+            [row.variance[i] for row, i in at],
         )
         return solve_with_intervals(one, component.intervals)
 
@@ -139,19 +132,7 @@ def solve_with_intervals(system: System, intervals: list) -> Solution:  # type: 
         return found
     at = np.array([i for i, _ in intervals])
     sites = interval_sites(found.mean[None, at], found.covariance(at)[None], [f for _, f in intervals])
-    narrowed = System(
-        system.n,
-        np.concatenate([system.start, system.start[-1] + 1 + np.arange(len(at))]),
-        np.concatenate([system.column, at]),
-        np.concatenate([system.coefficient, np.ones(len(at))]),
-        np.concatenate([system.constant, sites.mean[0]]),
-        np.concatenate([system.variance, sites.variance[0]]),
-        system.precision,
-        system.information,
-        system.log_constant,
-        system.memory,
-    )
-    answer = solve(narrowed)
+    answer = solve(system.with_rows(at[:, None], np.ones((len(at), 1)), sites.mean[0], sites.variance[0]))
     answer.log_mass = found.log_mass + float(sites.log_mass[0])
     return answer
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
+from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel, check_known
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.posterior import Posterior
@@ -177,9 +177,7 @@ class GaussianPosterior:
     def marginal(self, names: str | Iterable[str]) -> "GaussianPosterior | Posterior":
         """Return the distribution of some of the variables; of states alone it is a table."""
         wanted = [names] if isinstance(names, str) else list(names)
-        for name in wanted:
-            if name not in self.names:
-                raise UnknownVariable(name, self.names, "the posterior")
+        check_known(wanted, self.names, "the posterior")
         if tuple(wanted) == self.names:
             return self
         found = self.mixture
@@ -351,8 +349,7 @@ class GaussianPosterior:
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the density of each number; see `markovia.plotting.plot_density`."""
-        drawn: Axes = ports.call("plot-density", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-density", self, ax=ax, title=title)
 
     def allclose(self, other: "GaussianPosterior", *, atol: float = 1e-9) -> bool:
         """Say whether two posteriors of the same variables have the same means and covariances."""

@@ -5,10 +5,12 @@ Every node says `a.x = c + e` with e ~ N(0, v) of its own, x the numbers that ar
 precision is `A' V^-1 A + K`.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from markovia.runtime.array_types import Array, Ints
 
@@ -49,6 +51,24 @@ class System:
     log_constant: float = 0.0
     memory: dict[Any, Any] | None = field(default=None, repr=False)
     """Where the pattern of a factor is kept for systems of the same pattern."""
+
+    def with_rows(
+        self,
+        columns: Collection[Any],
+        coefficients: Collection[Any],
+        constants: ArrayLike,
+        variances: ArrayLike,
+    ) -> "System":
+        """Return the system with further equations: for each its columns and coefficients, a constant and a variance."""
+        ends = self.start[-1] + np.cumsum([np.size(c) for c in columns], dtype=np.int64)
+        return replace(
+            self,
+            start=np.concatenate([self.start, ends]),
+            column=np.concatenate([self.column, *map(np.asarray, columns)]),
+            coefficient=np.concatenate([self.coefficient, *map(np.asarray, coefficients)]),
+            constant=np.append(self.constant, constants),
+            variance=np.append(self.variance, variances),
+        )
 
     def matrix(self) -> Any:
         """Return A as a sparse matrix."""

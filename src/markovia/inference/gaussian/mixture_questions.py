@@ -93,7 +93,7 @@ def mixture_gains(
             "query(...).sd() with and without the finding"
         )
     if engine.name != "gaussian":
-        raise without_cure(Unanswered(f"engine {engine.name!r} does not give information"))
+        raise without_cure(Unanswered, f"engine {engine.name!r} does not give information")
 
     def posterior(names: Sequence[str]) -> GaussianPosterior | Posterior:
         answer: Any = engine.joint(problem, names)

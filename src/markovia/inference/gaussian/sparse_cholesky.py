@@ -51,10 +51,8 @@ class SparseSolution:
 
         self.pattern = p = pattern
         self.panels = np.empty(int(p.panels_at[-1]))
-        half, failed = factorise(
-            p.start, p.near, entries, p.order, p.first, p.rows_at, p.rows, p.above, int(p.stack), p.panels_at,
-            self.panels,
-        )  # fmt: skip
+        tree = (p.first, p.rows_at, p.rows, p.above, int(p.stack))
+        half, failed = factorise(p.start, p.near, entries, p.order, tree, p.panels_at, self.panels)
         if failed >= 0:
             raise UnsupportedModel(
                 "the precision matrix is not positive definite, so there is no such Gaussian; make its diagonal larger"

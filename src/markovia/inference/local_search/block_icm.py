@@ -15,7 +15,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import TooLarge, UnknownVariable
+from markovia.errors import TooLarge, check_known
 from markovia.inference.local_search.local_search import LocalSearch, from_starts
 from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.runtime.array_types import Ints
@@ -75,9 +75,7 @@ class BlockICM(LocalSearch):
         index, left = space.graph.index, set(range(len(space.graph.names)))
         found = []
         for block in self.blocks:
-            for name in block:
-                if name not in index:
-                    raise UnknownVariable(name, list(index), "the free variables")
+            check_known(block, list(index), "the free variables")
             inside = np.zeros(len(index), dtype=np.uint8)
             inside[[index[n] for n in block]] = 1
             order = region(space, inside, WIDEST, rng)

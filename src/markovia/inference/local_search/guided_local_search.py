@@ -15,6 +15,7 @@ import numpy as np
 
 from markovia.inference.local_search.local_search import LocalSearch
 from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
+from markovia.kernels.maximising.search_records import SearchPenalties, SearchState
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, CountOrNone, Positive
 from markovia.runtime.seeds import kernel_seed
@@ -80,25 +81,23 @@ def guided(
 
     wall, weight = _scales(space, strength)
     soft_unary, soft = np.maximum(space.unary, -wall), np.maximum(space.values, -wall)
-    graph, state = space.arrays, kernel_seed(rng)
+    graph, order, made = space.arrays, np.arange(len(codes)), 0
     blame_unary, blame = np.zeros(len(soft_unary)), np.zeros(len(soft))
-    score = np.empty(len(soft_unary))
-    best, order, made = codes.copy(), np.arange(len(codes)), 0
     scores = np.full(2, space.score(codes))
+    search = SearchState(codes, np.empty(len(soft_unary)), kernel_seed(rng), codes.copy(), scores)
     at_once = max(1, SLICE // (len(soft_unary) + len(space.graph.scope)))
     done.note(codes, float(scores[0]), 0)
     while not done.over() and (most is None or made < most):
         work = soft - weight * blame
         penalised = graph._replace(unary=soft_unary - weight * blame_unary, values=work)
-        fill_scores(penalised, codes, score)
+        fill_scores(penalised, codes, search.score)
         climbs = min(at_once, smooth_every - made % smooth_every)
         climbs = climbs if most is None else min(climbs, most - made)
-        moves = guided_climbs(
-            graph, climbs, weight, wall, blame_unary, blame, work, best, scores, state, codes, score, order
-        )
+        penalties = SearchPenalties(blame_unary, blame, work)
+        moves = guided_climbs(graph, climbs, weight, wall, penalties, order, search)
         made += climbs
         scores[0] = space.score(codes)  # afresh, so that rounding does not add up
-        done.note(best, space.score(best), climbs, moves)
+        done.note(search.best_x, space.score(search.best_x), climbs, moves)
         if made % smooth_every == 0:
             blame *= SMOOTHING
             blame_unary *= SMOOTHING

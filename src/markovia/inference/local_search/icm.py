@@ -19,6 +19,7 @@ from markovia.factors.tables.variable import State
 from markovia.inference.local_search.local_search import LocalSearch, from_starts
 from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
 from markovia.inference.problem import Problem
+from markovia.kernels.maximising.search_records import SearchState
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import FromZero
 from markovia.runtime.seeds import generator, kernel_seed
@@ -198,7 +199,8 @@ def climb(space: SearchSpace, codes: Ints, selection: str, rng: np.random.Genera
         fill_scores(graph, codes, score)
         if selection == "greedy":
             scores = np.array([space.score(codes)] * 2)
-            moves = best_moves(graph, 1000, 0, 0, 0, until, codes.copy(), scores, state, codes, score)
+            search = SearchState(codes, score, state, codes.copy(), scores)
+            moves = best_moves(graph, 1000, 0, 0, 0, until, search)
             more = moves == 1000
         else:
             if selection == "random":

@@ -14,6 +14,7 @@ import numpy as np
 
 from markovia.inference.local_search.local_search import LocalSearch
 from markovia.inference.local_search.search_space import BestSoFar, Outcome, SearchSpace
+from markovia.kernels.maximising.search_records import SearchState
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, CountOrNone
 from markovia.runtime.seeds import kernel_seed
@@ -72,20 +73,20 @@ def tabu(
     """Run tabu search from a configuration, in place, until the moves or the time are over."""
     from markovia.kernels.maximising.local_search import best_moves, fill_scores
 
-    n, graph, state = len(codes), space.arrays, kernel_seed(rng)
+    n, graph = len(codes), space.arrays
     tenure = min(5 + n // 10, 50) if tenure is None else tenure
     at_once = max(1, min(patience, SLICE // max(1, len(space.unary))))
-    score = np.empty(len(space.unary))
     until = np.zeros(len(space.unary), dtype=np.int64)
     best, quiet, made = codes.copy(), 0, 0
     scores = np.full(2, space.score(codes))
+    search = SearchState(codes, np.empty(len(space.unary)), kernel_seed(rng), best, scores)
     done.note(codes, float(scores[0]), 0)
     while not done.over() and (most is None or made < most) and max(space.graph.cards) > 1:
-        fill_scores(graph, codes, score)  # afresh, so that rounding does not add up
+        fill_scores(graph, codes, search.score)  # afresh, so that rounding does not add up
         scores[0] = space.score(codes)
         before = float(scores[1])
         steps = at_once if most is None else min(at_once, most - made)
-        best_moves(graph, steps, tenure, tenure, made, until, best, scores, state, codes, score)
+        best_moves(graph, steps, tenure, tenure, made, until, search)
         made += steps
         quiet = 0 if scores[1] > before + 1e-9 else quiet + steps
         done.note(best, space.score(best), steps, steps)

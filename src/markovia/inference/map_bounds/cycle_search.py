@@ -106,8 +106,8 @@ class CycleSearch:
         widest = int(self.cards.max(initial=1))
         score_cycles = either(f"{_KERNELS}:score_cycles", 4.0 * float(self._lengths.sum()) * widest**3)
         score_cycles(
-            self._cycles, self._lengths, self._pair_of, self.cards, np.ascontiguousarray(self.pairs[:, 0]), self.pair_ptr,
-            beliefs, *np.empty((2, widest)), scores,
+            self._cycles, self._lengths, self._pair_of, self.cards, self.pairs, self.pair_ptr, beliefs,
+            np.empty((2, widest)), scores,
         )  # fmt: skip
         return scores
 

@@ -116,11 +116,11 @@ class Regions:
         states = (
             np.add.reduceat(graph.cards[graph.scope], graph.scope_ptr[:-1]) if self.m else graph.cards[:0]
         )
-        rooms = (
+        room = (
             np.empty(int(graph.starts[-1]), dtype=bool), np.empty(self.m, dtype=np.int64),
             np.zeros(self.m, dtype=bool), np.empty(int(states.max(initial=1)), dtype=bool),
         )  # fmt: skip
-        decode(order, self.hard, self.flat, codes, self.belief, self.gathered, *rooms)
+        decode(order, self.hard, self.flat, codes, self.belief, self.gathered, room)
         return codes
 
     @property

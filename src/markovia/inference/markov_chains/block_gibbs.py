@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.tables.evidence import read_finding
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.problem import Problem
+from markovia.inference.markov_chains.chain_runs import ChainSetUp, Stepper
 from markovia.kernels.sampling.sampler_records import DrawPlan
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Ints
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.chains import Chain
     from markovia.kernels.sampling.forest_draws import ForestArrays
 
 Blocks = None | Literal["auto", "red-black", "trees"] | Sequence[Sequence[str]]
@@ -84,23 +84,14 @@ def two_colours(graph: FlatGraph) -> list[Ints]:
     return [np.flatnonzero(side == s) for s in (0, 1) if (side == s).any()]
 
 
-def make_blocks(
-    blocks: Blocks,
-    problem: Problem,
-    graph: FlatGraph,
-    arrays: "ChainGraph",
-    rao_blackwell: bool,
-    thin: int,
-    seeds: Sequence[np.random.SeedSequence],
-) -> "BlockStepper":
+def make_blocks(blocks: Blocks, run: ChainSetUp) -> "BlockStepper":
     """Return the transition for `blocks="trees"` or given blocks."""
     if isinstance(blocks, str) or blocks is None:
-        return BlockStepper(problem, graph, arrays, None, rao_blackwell, thin, seeds)
+        return BlockStepper(run, None)
+    graph = run.graph
     listed: list[Ints] = []
     for block in blocks:
-        for name in block:
-            if name not in problem.variables:
-                raise UnknownVariable(name, problem.variables)
+        check_known(block, run.problem.variables)
         # observed variables, and those that do not matter to the question, need no update
         inside = [graph.index[name] for name in block if name in graph.index]
         if inside:
@@ -108,28 +99,17 @@ def make_blocks(
     covered = np.concatenate([np.zeros(0, dtype=np.int64), *listed])
     rest = np.setdiff1d(np.arange(len(graph.variables)), covered)
     listed.extend([np.array([i], dtype=np.int64) for i in rest])
-    return BlockStepper(problem, graph, arrays, listed, rao_blackwell, thin, seeds)
+    return BlockStepper(run, listed)
 
 
-class BlockStepper:
+class BlockStepper(Stepper):
     """Updates of forests and other blocks."""
 
-    inside = False
-
-    def __init__(
-        self,
-        problem: Problem,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        blocks: list[Ints] | None,
-        rao_blackwell: bool,
-        thin: int,
-        seeds: Sequence[np.random.SeedSequence],
-    ) -> None:
-        self.problem, self.graph, self.arrays = problem, graph, arrays
-        self.rao_blackwell, self.thin, self.trees = rao_blackwell, thin, blocks is None
-        self.forests = [forest_room(graph) for _ in seeds]
-        self.generators = [np.random.default_rng(s.spawn(1)[0]) for s in seeds]
+    def __init__(self, run: ChainSetUp, blocks: list[Ints] | None) -> None:
+        super().__init__(run)
+        self.graph, self.trees = run.graph, blocks is None
+        self.forests = [forest_room(run.graph) for _ in run.seeds]
+        self.generators = [np.random.default_rng(s.spawn(1)[0]) for s in run.seeds]
         self.wide: list[Ints] = []
         listed: list[Ints] = []
         kinds: list[int] = []
@@ -155,29 +135,22 @@ class BlockStepper:
                 "exact inference": len(self.wide),
             }
 
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
-        from markovia.kernels.sampling import chains as kernel
+        from markovia.kernels.sampling.chains import log_weight
         from markovia.kernels.sampling.forest_draws import run_blocks, sweep_blocks
 
-        mode = kernel.FRESH if self.rao_blackwell else kernel.INDICATORS
         listed = (self.ptr, self.members, self.kinds, self.factor_ptr, self.factors)
         room = self.forests[number]
         if not self.wide:
-            plan = DrawPlan(self.thin, first, count, draws, mode, warm)
             run_blocks(self.arrays, chain, room, self.trees, listed, plan)
             return
-        for t in range(first, first + count):
-            for _ in range(self.thin):
+        for t in range(plan.first, plan.first + plan.number):
+            for _ in range(plan.thin):
                 sweep_blocks(self.arrays, chain, room, listed)
                 for block in self.wide:
                     self._draw_wide(block, chain, self.generators[number])
-            chain.scalars[kernel.LOG_WEIGHT] = kernel.log_weight(self.arrays, chain.x, chain.offset)
-            kernel.remember_best(chain)
-            if len(warm):
-                warm[t] = chain.scalars[kernel.LOG_WEIGHT]
-            else:
-                kernel.record(self.arrays, chain, t, draws, mode)
+            self.record(chain, t, plan, log_weight(self.arrays, chain.x, chain.offset))
 
     def finish(self, chains: "list[Chain]") -> None:
         """Say how large the forests were."""
@@ -205,12 +178,12 @@ class BlockStepper:
         from markovia.kernels.sampling.chains import place
 
         graph = self.graph
-        findings = dict(self.problem.findings)
+        findings = dict(self.run.problem.findings)
         inside = set(block.tolist())
         for i, variable in enumerate(graph.variables):
             if i not in inside:
                 findings[variable.name] = read_finding(variable, variable.states[chain.x[i]])
-        drawn = Auto().sample(self.problem.with_findings(findings), 1, rng)
+        drawn = Auto().sample(self.run.problem.with_findings(findings), 1, rng)
         for i in block:
             chain.x[i] = drawn[graph.names[i]][0]
         place(self.arrays, chain.x, chain.offset)

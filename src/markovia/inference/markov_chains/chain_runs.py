@@ -7,7 +7,7 @@ runs in slices of some milliseconds; between slices the clock is looked at and a
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from markovia.inference.markov_chains.chain_starts import chain_starts
 from markovia.inference.markov_chains.diagnostics import Diagnostics, diagnose
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, Ranked, Record, Tables
+from markovia.kernels.sampling.sampler_records import DrawPlan
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Whole, WholeSeed
 from markovia.runtime.clock import Clock, now
@@ -40,19 +41,6 @@ MOST_CELLS = 2**24
 SAMPLE_SPACING = 10
 
 
-class Stepper(Protocol):
-    """A transition: moves a chain on and records its draws."""
-
-    inside: bool
-    """Whether a step uses threads itself; then chains take turns."""
-
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
-        """Make the draws first ... first + count - 1; with a non-empty `warm`, write only their log weights there."""
-
-    def finish(self, chains: "list[Chain]") -> None:
-        """Bring the chains' records into the common form."""
-
-
 @dataclass(frozen=True)
 class Wanted:
     """What a run has to record."""
@@ -61,6 +49,60 @@ class Wanted:
     kept: tuple[str, ...] = ()
     joint: tuple[str, ...] = ()
     best: bool = False
+
+
+@dataclass(frozen=True)
+class ChainSetUp:
+    """What a transition works on: the question and its graph, chains at their starts, and what is recorded of each draw.
+
+    A draw is made after `thin` sweeps; `rao_blackwell` adds up conditional probabilities instead of states.
+    """
+
+    problem: Problem
+    graph: FlatGraph
+    arrays: "ChainGraph"
+    wanted: Wanted
+    chains: "list[Chain]"
+    seeds: Sequence[np.random.SeedSequence]
+    thin: int
+    rao_blackwell: bool
+
+
+class Stepper:
+    """A transition: moves a chain on and records its draws."""
+
+    inside: bool = False
+    """Whether a step uses threads itself; then chains take turns."""
+    holds: ClassVar[bool] = False
+    """Whether sweeps hold the conditional distributions they drew from; a record computes them afresh otherwise."""
+
+    def __init__(self, run: ChainSetUp) -> None:
+        self.run, self.arrays = run, run.arrays
+
+    def plan(self, first: int, count: int, draws: int, warm: Array) -> DrawPlan:
+        """Return the draws first ... first + count - 1 as kernels take them; a non-empty `warm` gets their log weights."""
+        from markovia.kernels.sampling.chains import FRESH, HELD, INDICATORS
+
+        mode = INDICATORS if not self.run.rao_blackwell else HELD if self.holds else FRESH
+        return DrawPlan(self.run.thin, first, count, draws, mode, warm)
+
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
+        """Make the planned draws of a chain."""
+        raise NotImplementedError
+
+    def record(self, chain: "Chain", t: int, plan: DrawPlan, log_weight: float) -> None:
+        """Note draw t of a chain whose sweeps are made from Python."""
+        from markovia.kernels.sampling import chains as kernel
+
+        chain.scalars[kernel.LOG_WEIGHT] = log_weight
+        kernel.remember_best(chain)
+        if len(plan.warm):
+            plan.warm[t] = log_weight
+        else:
+            kernel.record(self.arrays, chain, t, plan.draws, plan.mode)
+
+    def finish(self, chains: "list[Chain]") -> None:
+        """Bring the chains' records into the common form; most are in it."""
 
 
 @dataclass(frozen=True)
@@ -168,16 +210,7 @@ class ChainEngine(Approximate):
 
     # -- what an engine has to say -------------------------------------------------------------------------------
 
-    def _stepper(
-        self,
-        problem: Problem,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        wanted: Wanted,
-        chains: "list[Chain]",
-        seeds: Sequence[np.random.SeedSequence],
-        thin: int,
-    ) -> Stepper:
+    def _stepper(self, run: ChainSetUp) -> Stepper:
         raise NotImplementedError
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
@@ -273,7 +306,9 @@ class ChainEngine(Approximate):
             make_chain(graph, arrays, x, s, draws, wanted, self.chains)
             for x, s in zip(starts, seeds[self.chains :], strict=True)
         ]
-        stepper = self._stepper(problem, graph, arrays, wanted, chains, seeds[self.chains :], thin)
+        stepper = self._stepper(
+            ChainSetUp(problem, graph, arrays, wanted, chains, seeds[self.chains :], thin, self.rao_blackwell)
+        )
         warm = [np.zeros(burn) for _ in chains]
         bar: dict[str, Any] = {"total": (burn + draws) * self.chains, "unit": "draw", "scale": True}
         clock = Clock(self.time_limit, self.progress, start=begun, name=self.name, **bar)
@@ -311,7 +346,7 @@ class ChainEngine(Approximate):
 
             def step(c: int, _: None, first: int = done, many: int = count) -> None:
                 into = nothing if warm is None else warm[c]
-                stepper.advance(c, chains[c], first, many, total, into)
+                stepper.advance(c, chains[c], stepper.plan(first, many, total, into))
 
             in_parallel(step, range(len(chains)), lambda: None, 1 if stepper.inside else self.threads)
             took = now() - since

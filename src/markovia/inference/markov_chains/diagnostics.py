@@ -271,8 +271,7 @@ class Diagnostics(InNotebooks):
         self, quantity: str = "log weight", *, ax: "Axes | None" = None, title: str | None = None
     ) -> "Axes":
         """Draw a traced quantity against time, one line a chain, burn-in included; returns the matplotlib axes."""
-        drawn: Axes = ports.call("plot-trace", self, quantity, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-trace", self, quantity, ax=ax, title=title)
 
     def plot_autocorrelation(
         self,
@@ -283,8 +282,7 @@ class Diagnostics(InNotebooks):
         title: str | None = None,
     ) -> "Axes":
         """Draw the autocorrelation of a traced quantity, one line a chain; returns the matplotlib axes."""
-        drawn: Axes = ports.call("plot-autocorrelation", self, quantity, max_lag=max_lag, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-autocorrelation", self, quantity, max_lag=max_lag, ax=ax, title=title)
 
     def __str__(self) -> str:
         chains, draws, _ = self.traces.shape
@@ -360,12 +358,12 @@ def diagnose(
         fewest,
         error,
         converged,
-        _advice(converged, worst, fewest, draws, chains, error),
+        _advice(converged, worst, fewest, draws),
         thin,
     )
 
 
-def _advice(converged: bool, worst: float, fewest: float, draws: int, chains: int, error: float) -> str:
+def _advice(converged: bool, worst: float, fewest: float, draws: int) -> str:
     if converged:
         return f"errors halve with four times the draws ({4 * draws:,} a chain)"
     if worst > 1.5:

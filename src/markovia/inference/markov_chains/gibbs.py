@@ -23,14 +23,13 @@ from markovia.inference.markov_chains.block_gibbs import (
     make_blocks,
     two_colours,
 )
-from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
-from markovia.inference.problem import Problem
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
 from markovia.kernels.sampling.sampler_records import BinaryPairs, DrawPlan
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.chains import Chain
 
 Scan = Literal["systematic", "random", "chromatic"]
 CHUNK = 32_768
@@ -85,80 +84,64 @@ class Gibbs(ChainEngine):
         if self.blocks not in (None, "auto") and self.scan != "systematic":
             raise InvalidArgument("blocks= fixes the order of updates; leave scan= out, or blocks=None")
 
-    def _stepper(
-        self,
-        problem: Problem,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        wanted: Wanted,
-        chains: "list[Chain]",
-        seeds: Sequence[np.random.SeedSequence],
-        thin: int,
-    ) -> Stepper:
+    def _stepper(self, run: ChainSetUp) -> Stepper:
+        graph = run.graph
         if self.blocks == "auto":
             tied = tied_blocks(graph, TIED_STATES) if self.scan == "systematic" else []
             if tied:
-                named = [[graph.names[i] for i in block] for block in tied]
-                return make_blocks(named, problem, graph, arrays, self.rao_blackwell, thin, seeds)
+                return make_blocks([[graph.names[i] for i in block] for block in tied], run)
         elif self.blocks is not None and self.blocks != "red-black":
-            return make_blocks(self.blocks, problem, graph, arrays, self.rao_blackwell, thin, seeds)
+            return make_blocks(self.blocks, run)
         colours: list[Ints] | None = None
         if self.blocks == "red-black":
             colours = two_colours(graph)
         elif self.scan == "chromatic":
             colours = colour_classes(graph)
-        settings = GibbsSettings(colours, self.scan == "random", thin, self.rao_blackwell, self.threads)
-        pairs = None if wanted.joint else binary_pairs(graph)
-        if pairs is None:
-            return TableStepper(arrays, settings, seeds)
-        return BinaryStepper(graph, pairs, settings, chains, seeds)
+        settings = (run, colours, self.scan == "random", self.threads)
+        pairs = None if run.wanted.joint else binary_pairs(graph)
+        return TableStepper(*settings) if pairs is None else BinaryStepper(*settings, pairs)
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         if isinstance(stepper, BlockStepper):
             return replace(run, blocks=stepper.drawn_by, forest_share=stepper.forest_share)
-        assert isinstance(stepper, TableStepper | BinaryStepper)
-        colours = stepper.settings.colours
+        assert isinstance(stepper, SweepStepper)
+        colours = stepper.colours
         return replace(run, kernel=stepper.kernel, colours=None if colours is None else len(colours))
 
 
-@dataclass(frozen=True)
-class GibbsSettings:
-    """How sweeps are made."""
+class SweepStepper(Stepper):
+    """Single-variable updates in turn, at random, or colour by colour: large models by several threads at once."""
 
-    colours: list[Ints] | None
-    random: bool
-    thin: int
-    rao_blackwell: bool
-    threads: int | None
+    holds = True
+    kernel: ClassVar[str]
+
+    def __init__(
+        self, run: ChainSetUp, colours: list[Ints] | None, random: bool, threads: int | None
+    ) -> None:
+        super().__init__(run)
+        n = len(run.arrays.cards)
+        self.colours, self.random, self.threads = colours, random, threads
+        self.order, self.parts = sweep_order(n, colours)
+        self.inside = colours is not None and n >= LARGE
+        self.streams = chunk_streams(run.seeds, self.parts) if self.inside else []
 
 
-class TableStepper:
+class TableStepper(SweepStepper):
     """Single-variable updates on tables of any size."""
 
     kernel = "tables"
 
-    def __init__(
-        self, arrays: "ChainGraph", settings: GibbsSettings, seeds: Sequence[np.random.SeedSequence]
-    ) -> None:
-        n = len(arrays.cards)
-        self.arrays, self.settings = arrays, settings
-        self.order, self.parts = sweep_order(n, settings.colours)
-        self.inside = settings.colours is not None and n >= LARGE
-        self.streams = chunk_streams(seeds, self.parts) if self.inside else []
-
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
-        from markovia.kernels.sampling import chains as kernel
+        from markovia.kernels.sampling.chains import log_weight
         from markovia.kernels.sampling.gibbs import RANDOM, SYSTEMATIC, run, update
 
-        mode = kernel.HELD if self.settings.rao_blackwell else kernel.INDICATORS
-        scan = RANDOM if self.settings.random else SYSTEMATIC
         g = self.arrays
-        if self.settings.random and not chain.held.any():
+        if self.random and not chain.held.any():
             update(g, g.unary, g.values, chain.x, chain.offset, chain.held, chain.rng, chain.room, self.order, 0,
                    len(self.order), SYSTEMATIC)  # fmt: skip
         if not self.inside:
-            run(g, chain, self.order, scan, DrawPlan(self.settings.thin, first, count, draws, mode, warm))
+            run(g, chain, self.order, RANDOM if self.random else SYSTEMATIC, plan)
             return
 
         def part(task: tuple[int, int, int], room: Array) -> None:
@@ -166,39 +149,29 @@ class TableStepper:
             update(g, g.unary, g.values, chain.x, chain.offset, chain.held, self.streams[number][k], room,
                    self.order, low, high, SYSTEMATIC)  # fmt: skip
 
-        for t in range(first, first + count):
-            for _ in range(self.settings.thin):
+        for t in range(plan.first, plan.first + plan.number):
+            for _ in range(plan.thin):
                 for tasks in self.parts:
-                    in_parallel(part, tasks, lambda: np.empty_like(chain.room), self.settings.threads)
-            chain.scalars[kernel.LOG_WEIGHT] = kernel.log_weight(g, chain.x, chain.offset)
-            kernel.remember_best(chain)
-            if len(warm):
-                warm[t] = chain.scalars[kernel.LOG_WEIGHT]
-            else:
-                kernel.record(g, chain, t, draws, mode)
-
-    def finish(self, chains: "list[Chain]") -> None:
-        """Leave the record as it is."""
+                    in_parallel(part, tasks, lambda: np.empty_like(chain.room), self.threads)
+            self.record(chain, t, plan, log_weight(g, chain.x, chain.offset))
 
 
-class BinaryStepper:
+class BinaryStepper(SweepStepper):
     """Single-variable updates of binary variables with positive pairwise tables, by log odds."""
 
     kernel = "binary pairwise"
 
     def __init__(
         self,
-        graph: FlatGraph,
+        run: ChainSetUp,
+        colours: list[Ints] | None,
+        random: bool,
+        threads: int | None,
         pairs: "BinaryPairs",
-        settings: GibbsSettings,
-        chains: "list[Chain]",
-        seeds: Sequence[np.random.SeedSequence],
     ) -> None:
-        n = len(graph.variables)
-        self.pairs, self.settings = pairs, settings
-        self.order, self.parts = sweep_order(n, settings.colours)
-        self.inside = settings.colours is not None and n >= LARGE
-        self.streams = chunk_streams(seeds, self.parts) if self.inside else []
+        super().__init__(run, colours, random, threads)
+        n, chains = len(run.graph.variables), run.chains
+        self.pairs = pairs
         self.bits = [c.x.astype(np.int8) for c in chains]
         self.held = [np.full(n, 0.5) for _ in chains]
         self.fresh = [True] * len(chains)
@@ -206,7 +179,7 @@ class BinaryStepper:
         for c, chain in enumerate(chains):
             chains[c] = chain._replace(sums=np.zeros((len(chain.sums), n)))
 
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
         from markovia.kernels.sampling import chains as kernel
         from markovia.kernels.sampling.gibbs import (
@@ -215,18 +188,16 @@ class BinaryStepper:
             record_binary,
             run_binary,
             update_binary,
+            weigh_binary,
         )
 
-        mode = kernel.HELD if self.settings.rao_blackwell else kernel.INDICATORS
-        scan = RANDOM if self.settings.random else SYSTEMATIC
         bits, held, pairs = self.bits[number], self.held[number], self.pairs
-        if self.settings.random and self.fresh[number]:
+        if self.random and self.fresh[number]:
             update_binary(pairs, bits, held, chain.rng, self.order, 0, len(self.order), SYSTEMATIC)
         self.fresh[number] = False
-        self.recorded[number] += 0 if len(warm) else count
+        self.recorded[number] += 0 if len(plan.warm) else plan.number
         if not self.inside:
-            plan = DrawPlan(self.settings.thin, first, count, draws, mode, warm)
-            run_binary(pairs, bits, held, chain, self.order, scan, plan)
+            run_binary(pairs, bits, held, chain, self.order, RANDOM if self.random else SYSTEMATIC, plan)
             return
 
         def part(task: tuple[int, int, int], _: None) -> float:
@@ -236,21 +207,19 @@ class BinaryStepper:
             )
             return gained
 
-        from markovia.kernels.sampling.gibbs import weigh_binary
-
         total = weigh_binary(pairs, bits)
-        for t in range(first, first + count):
-            for _ in range(self.settings.thin):
+        for t in range(plan.first, plan.first + plan.number):
+            for _ in range(plan.thin):
                 for tasks in self.parts:
-                    total += sum(in_parallel(part, tasks, lambda: None, self.settings.threads))
+                    total += sum(in_parallel(part, tasks, lambda: None, self.threads))
             chain.scalars[kernel.LOG_WEIGHT] = total
             if len(chain.best) and total > chain.scalars[kernel.BEST]:
                 chain.scalars[kernel.BEST] = total
                 chain.best[:] = bits
-            if len(warm):
-                warm[t] = total
+            if len(plan.warm):
+                plan.warm[t] = total
             else:
-                record_binary(chain, bits, held, t, draws, mode)
+                record_binary(chain, bits, held, t, plan.draws, plan.mode)
 
     def finish(self, chains: "list[Chain]") -> None:
         """Spread the sums of state 1 over both states."""

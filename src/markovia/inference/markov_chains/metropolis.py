@@ -6,7 +6,7 @@ mentions the changed variables. Gibbs sampling, which is never rejected, is usua
 for moves of your own, such as swaps that keep a count fixed. `metropolis_hastings` runs on any Python state.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import exp, isnan
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
@@ -15,16 +15,14 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
-from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
-from markovia.inference.problem import Problem
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
 from markovia.kernels.sampling.sampler_records import DrawPlan
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, check_count
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.chains import Chain
 
 T = TypeVar("T")
 Proposal = str | Callable[[dict[str, State], np.random.Generator], Any]
@@ -63,19 +61,10 @@ class MetropolisHastings(ChainEngine):
         Proposal, Choice(tuple(MOVES), "a function of a state and a random generator", (Callable,))
     ] = "flip"
 
-    def _stepper(
-        self,
-        problem: Problem,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        wanted: Wanted,
-        chains: "list[Chain]",
-        seeds: Sequence[np.random.SeedSequence],
-        thin: int,
-    ) -> Stepper:
+    def _stepper(self, run: ChainSetUp) -> Stepper:
         if isinstance(self.proposal, str):
-            return MoveStepper(arrays, MOVES[self.proposal], self.rao_blackwell, thin)
-        return ProposalStepper(graph, arrays, self.proposal, self.rao_blackwell, thin, seeds)
+            return MoveStepper(run, MOVES[self.proposal])
+        return ProposalStepper(run, self.proposal)
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         from markovia.kernels.sampling.chains import ACCEPTED, PROPOSED
@@ -85,56 +74,39 @@ class MetropolisHastings(ChainEngine):
         return replace(run, acceptance=taken / made if made else 1.0)
 
 
-class MoveStepper:
+class MoveStepper(Stepper):
     """Built-in proposals, compiled."""
 
-    inside = False
+    def __init__(self, run: ChainSetUp, move: int) -> None:
+        super().__init__(run)
+        self.move = move
 
-    def __init__(self, arrays: "ChainGraph", move: int, rao_blackwell: bool, thin: int) -> None:
-        self.arrays, self.move, self.rao_blackwell, self.thin = arrays, move, rao_blackwell, thin
-
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
-        from markovia.kernels.sampling.chains import FRESH, INDICATORS
         from markovia.kernels.sampling.metropolis import run_metropolis
 
-        mode = FRESH if self.rao_blackwell else INDICATORS
-        steps = len(self.arrays.cards)
-        plan = DrawPlan(self.thin, first, count, draws, mode, warm)
-        run_metropolis(self.arrays, chain, self.move, steps, plan)
-
-    def finish(self, chains: "list[Chain]") -> None:
-        """Leave the record as it is."""
+        run_metropolis(self.arrays, chain, self.move, len(self.arrays.cards), plan)
 
 
-class ProposalStepper:
+class ProposalStepper(Stepper):
     """Proposals by a Python function."""
 
     inside = True  # Python code gains nothing from threads, and a user's function need not be ready for them
 
-    def __init__(
-        self,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        proposal: Callable[..., Any],
-        rao_blackwell: bool,
-        thin: int,
-        seeds: Sequence[np.random.SeedSequence],
-    ) -> None:
-        self.graph, self.arrays, self.proposal = graph, arrays, proposal
-        self.rao_blackwell, self.thin = rao_blackwell, thin
-        self.generators = [np.random.default_rng(s.spawn(1)[0]) for s in seeds]
+    def __init__(self, run: ChainSetUp, proposal: Callable[..., Any]) -> None:
+        super().__init__(run)
+        self.graph, self.proposal = run.graph, proposal
+        self.generators = [np.random.default_rng(s.spawn(1)[0]) for s in run.seeds]
 
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
         from markovia.kernels.sampling import chains as kernel
 
-        mode = kernel.FRESH if self.rao_blackwell else kernel.INDICATORS
         graph, rng = self.graph, self.generators[number]
         state = {v.name: v.states[k] for v, k in zip(graph.variables, chain.x.tolist(), strict=True)}
         here = graph.log_weight(chain.x) - graph.log_scale
-        for t in range(first, first + count):
-            for _ in range(self.thin):
+        for t in range(plan.first, plan.first + plan.number):
+            for _ in range(plan.thin):
                 new, forward, backward = read_proposal(self.proposal(dict(state), rng))
                 codes = self._codes(new)
                 there = graph.log_weight(codes) - graph.log_scale
@@ -144,15 +116,7 @@ class ProposalStepper:
                     chain.x[:] = codes
                     state, here = new, there
             kernel.place(self.arrays, chain.x, chain.offset)
-            chain.scalars[kernel.LOG_WEIGHT] = here
-            kernel.remember_best(chain)
-            if len(warm):
-                warm[t] = here
-            else:
-                kernel.record(self.arrays, chain, t, draws, mode)
-
-    def finish(self, chains: "list[Chain]") -> None:
-        """Leave the record as it is."""
+            self.record(chain, t, plan, here)
 
     def _codes(self, state: object) -> Any:
         if not isinstance(state, dict) or state.keys() != self.graph.index.keys():

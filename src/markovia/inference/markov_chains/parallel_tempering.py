@@ -14,15 +14,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
-from markovia.inference.problem import Problem
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
 from markovia.kernels.sampling.sampler_records import DrawPlan, HeatedRungs
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NumberRange, Whole
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.chains import Chain
 
 ADAPT_EVERY = 50
 ADAPT_RATE = 1.0
@@ -72,21 +70,12 @@ class ParallelTempering(ChainEngine):
                     f"temperatures= rises from 1, such as (1, 2, 4, 8), not {self.temperatures!r}"
                 )
 
-    def _stepper(
-        self,
-        problem: Problem,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        wanted: Wanted,
-        chains: "list[Chain]",
-        seeds: Sequence[np.random.SeedSequence],
-        thin: int,
-    ) -> Stepper:
+    def _stepper(self, run: ChainSetUp) -> Stepper:
         given = self.temperatures
         ladder = (
             np.geomspace(1.0, self.hottest, self.rungs) if given is None else np.asarray(given, dtype=float)
         )
-        return TemperedStepper(arrays, ladder, given is None, self.rao_blackwell, thin, chains)
+        return TemperedStepper(run, ladder, given is None)
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         assert isinstance(stepper, TemperedStepper)
@@ -101,56 +90,44 @@ class ParallelTempering(ChainEngine):
         )
 
 
-class TemperedStepper:
+class TemperedStepper(Stepper):
     """Gibbs sweeps on all rungs, and exchanges."""
 
-    inside = False
+    holds = True
 
-    def __init__(
-        self,
-        arrays: "ChainGraph",
-        ladder: Array,
-        adapt: bool,
-        rao_blackwell: bool,
-        thin: int,
-        chains: "list[Chain]",
-    ) -> None:
-        self.arrays, self.adapt, self.rao_blackwell, self.thin = arrays, adapt, rao_blackwell, thin
-        k, n = len(ladder), len(arrays.cards)
+    def __init__(self, run: ChainSetUp, ladder: Array, adapt: bool) -> None:
+        super().__init__(run)
+        self.adapt, chains = adapt, run.chains
+        k, n = len(ladder), len(run.arrays.cards)
         self.order = np.arange(n, dtype=np.int64)
         self.betas = [1.0 / ladder for _ in chains]
         self.tables = [self._heated(b) for b in self.betas]
         self.x = [np.repeat(c.x[None, :], k, axis=0) for c in chains]
         self.offsets = [np.repeat(c.offset[None, :], k, axis=0) for c in chains]
-        self.held = [np.zeros((k, len(arrays.unary))) for _ in chains]
+        self.held = [np.zeros((k, len(run.arrays.unary))) for _ in chains]
         self.rows = [np.arange(k, dtype=np.int64) for _ in chains]
         self.swaps = [np.zeros((k - 1, 2)) for _ in chains]
         self.warm = [True] * len(chains)
 
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`. In the burn-in the ladder moves at fixed draws, whatever the slices are."""
-        from markovia.kernels.sampling.chains import HELD, INDICATORS
         from markovia.kernels.sampling.tempering import run_tempered
 
-        mode = HELD if self.rao_blackwell else INDICATORS
-        if not len(warm) and self.warm[number]:
+        warming = bool(len(plan.warm))
+        if not warming and self.warm[number]:
             self.warm[number] = False
             self.swaps[number][:] = 0.0
-        at, end = first, first + count
+        at, end = plan.first, plan.first + plan.number
         while at < end:
-            stop = min(end, (at // ADAPT_EVERY + 1) * ADAPT_EVERY) if len(warm) else end
+            stop = min(end, (at // ADAPT_EVERY + 1) * ADAPT_EVERY) if warming else end
             rungs = HeatedRungs(
                 *self.tables[number], self.betas[number], self.x[number], self.offsets[number], self.held[number],
                 self.rows[number], self.swaps[number],
             )  # fmt: skip
-            plan = DrawPlan(self.thin, at, stop - at, draws, mode, warm)
-            run_tempered(self.arrays, chain, rungs, self.order, plan)
+            run_tempered(self.arrays, chain, rungs, self.order, plan._replace(first=at, number=stop - at))
             at = stop
-            if len(warm) and self.adapt and at % ADAPT_EVERY == 0:
+            if warming and self.adapt and at % ADAPT_EVERY == 0:
                 self._move(number, at)
-
-    def finish(self, chains: "list[Chain]") -> None:
-        """Leave the record as it is."""
 
     def _heated(self, betas: Array) -> tuple[Array, Array]:
         """Return the tables to the power of each inverse temperature."""

@@ -7,7 +7,6 @@ updates need very long to turn a region over. Fields are allowed, but where stro
 clusters the gain is lost. Repulsive couplings and other tables are refused.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -16,13 +15,12 @@ import numpy as np
 
 from markovia.errors import Unanswered
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, Stepper, Wanted
-from markovia.inference.problem import Problem
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
 from markovia.kernels.sampling.sampler_records import DrawPlan, PottsBonds
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.chains import Chain
 
 TOLERANCE = 1e-9
 
@@ -57,19 +55,8 @@ class SwendsenWang(ChainEngine):
 
     clusters: Literal["all", "one"] = "all"
 
-    def _stepper(
-        self,
-        problem: Problem,
-        graph: FlatGraph,
-        arrays: "ChainGraph",
-        wanted: Wanted,
-        chains: "list[Chain]",
-        seeds: Sequence[np.random.SeedSequence],
-        thin: int,
-    ) -> Stepper:
-        return ClusterStepper(
-            potts_form(graph), arrays, self.clusters == "one", self.rao_blackwell, thin, len(chains)
-        )
+    def _stepper(self, run: ChainSetUp) -> Stepper:
+        return ClusterStepper(run, potts_form(run.graph), self.clusters == "one")
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         assert isinstance(stepper, ClusterStepper)
@@ -143,17 +130,13 @@ def potts_form(graph: FlatGraph) -> Potts:
     return Potts(first.copy(), second.copy(), -np.expm1(np.minimum(ratio, 0.0)), field.ravel(), width)
 
 
-class ClusterStepper:
+class ClusterStepper(Stepper):
     """Cluster moves."""
 
-    inside = False
-
-    def __init__(
-        self, model: Potts, arrays: "ChainGraph", wolff: bool, rao_blackwell: bool, thin: int, n_chains: int
-    ) -> None:
-        n = len(arrays.cards)
-        self.model, self.arrays, self.wolff = model, arrays, wolff
-        self.rao_blackwell, self.thin = rao_blackwell, thin
+    def __init__(self, run: ChainSetUp, model: Potts, wolff: bool) -> None:
+        super().__init__(run)
+        n, n_chains = len(run.arrays.cards), len(run.chains)
+        self.model, self.wolff = model, wolff
         ends = np.concatenate([model.first, model.second])
         order = np.argsort(ends, kind="stable")
         self.ptr = np.searchsorted(ends[order], np.arange(n + 1)).astype(np.int64)
@@ -166,22 +149,16 @@ class ClusterStepper:
             for _ in range(n_chains)
         ]
 
-    def advance(self, number: int, chain: "Chain", first: int, count: int, draws: int, warm: Array) -> None:
+    def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
-        from markovia.kernels.sampling.chains import FRESH, INDICATORS
         from markovia.kernels.sampling.swendsen_wang import run_clusters
 
         m, tally = self.model, self.tallies[number]
-        if (
-            not len(warm) and not self.steps[number]
-        ):  # fixed from here on: a rule that looks at the states would bias
+        warming = bool(len(plan.warm))
+        # fixed from the first draw on: a rule that looks at the states would bias
+        if not warming and not self.steps[number]:
             size = tally[0] / tally[1] if self.wolff and tally[1] else len(self.arrays.cards)
             self.steps[number] = max(1, ceil(len(self.arrays.cards) / max(size, 1.0)))
-        steps = self.steps[number] if self.wolff and not len(warm) else 1
-        mode = FRESH if self.rao_blackwell else INDICATORS
+        steps = self.steps[number] if self.wolff and not warming else 1
         model = PottsBonds(m.first, m.second, m.bond, self.ptr, self.other, self.bond_at, m.field, m.states)
-        plan = DrawPlan(self.thin, first, count, draws, mode, warm)
         run_clusters(self.arrays, chain, self.wolff, steps, model, self.rooms[number], tally, plan)
-
-    def finish(self, chains: "list[Chain]") -> None:
-        """Leave the record as it is."""

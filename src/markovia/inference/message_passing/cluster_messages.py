@@ -12,19 +12,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
 from markovia.inference.message_passing.cluster_tables import (
     Domain,
     Relation,
     belief_table,
+    cluster_bases,
+    cluster_entries,
     contains,
     numbered,
     shared_codes,
     variable_homes,
 )
-from markovia.kernels.messages.cluster_records import ClusterEntries, ClusterTalk, SeparatorSlots
+from markovia.kernels.messages.cluster_records import ClusterTalk, SeparatorSlots
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
@@ -69,33 +70,27 @@ class ClusterMessages:
         self.separators = list(separators)
         self.possible = graph.log_scale > -np.inf
         relations = list(clusters)
-        bases = _bases(graph, domain, relations)
+        bases = cluster_bases(graph, domain, relations, everywhere=False)
         relations, bases = _drop(relations, bases, [b > 0 for b in bases])
         relations, bases, places, sizes = _agree(domain, relations, bases, self.separators)
         self.possible = self.possible and all(r.size for r in relations)
         self.relations = relations
         n = len(relations)
-        entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in relations]))).astype(np.int64)
-        self.entries = int(entry_ptr[-1])
         tops = [float(b.max(initial=0.0)) or 1.0 for b in bases]
         self.log_scale = graph.log_scale + float(np.log(tops).sum())
         scaled = [b / t for b, t in zip(bases, tops, strict=True)]
-        base: Array = np.concatenate(scaled) if n else np.zeros(0)
         slots: list[list[tuple[int, Any]]] = [[] for _ in range(n)]
         for s, sep in enumerate(self.separators):
             for c, place in zip(sep.clusters, places[s], strict=True):
                 slots[c].append((s, place))
-        slot_ptr = np.concatenate(([0], np.cumsum([len(x) for x in slots]))).astype(np.int64)
         slot_sep = np.array([s for x in slots for s, _ in x], dtype=np.int64)
-        tables = [np.stack([p for _, p in x], axis=1).ravel() for x in slots if x]
-        lengths = [len(x) * r.size for x, r in zip(slots, relations, strict=True)]
-        index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        index: NDArray[np.int32] = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
         sep_size = np.array(sizes, dtype=np.int64)
         sep_at = np.concatenate(([0], np.cumsum(sep_size))).astype(np.int64)
         here = sep_size[slot_sep]
         slot_at = (np.cumsum(here) - here).astype(np.int64)
-        self.clusters = ClusterEntries(entry_ptr, base, slot_ptr, slot_at, index_at, index)
+        self.clusters = cluster_entries(scaled, [[p for _, p in x] for x in slots], slot_at)
+        entry_ptr, slot_ptr = self.clusters.entry_ptr, self.clusters.slot_ptr
+        self.entries = int(entry_ptr[-1])
         slot_cluster = np.repeat(np.arange(n), np.diff(slot_ptr)).astype(np.int64)
         sep_slots = np.argsort(slot_sep, kind="stable").astype(np.int64)
         sep_ptr = np.searchsorted(slot_sep[sep_slots], np.arange(len(sep_size) + 1)).astype(np.int64)
@@ -286,33 +281,6 @@ def _halves(members: Ints, steps: Ints) -> list[Ints]:
         parts[side].append(c)
         load[side] += int(steps[c])
     return [np.array(p, dtype=np.int64) for p in parts if p]
-
-
-def _bases(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> list[Array]:
-    """Return for each cluster the product of the tables that are assigned to it, at its entries."""
-    holding: dict[int, list[int]] = {}
-    for c, r in enumerate(relations):
-        for i in r.scope:
-            holding.setdefault(i, []).append(c)
-    members = [set(r.scope) for r in relations]
-    bases = [np.ones(r.size) for r in relations]
-
-    def host(scope: Sequence[int]) -> int:
-        nearest = min((holding[i] for i in scope), key=len)
-        return min((c for c in nearest if members[c].issuperset(scope)), key=lambda c: relations[c].size)
-
-    for f in range(graph.n_factors):
-        scope: list[int] = graph.members(f).tolist()
-        steps = graph.strides[graph.scope_ptr[f] : graph.scope_ptr[f + 1]].tolist()
-        c = host(scope)
-        codes = domain.codes(relations[c], dict(zip(scope, steps, strict=True)))
-        bases[c] *= graph.values[graph.table_ptr[f] + codes]
-    for i in range(len(graph.variables)):
-        own = graph.unary[graph.starts[i] : graph.starts[i + 1]]
-        if (own != 1.0).any():
-            c = host([i])
-            bases[c] *= own[domain.codes(relations[c], {i: 1})]
-    return bases
 
 
 def _drop(

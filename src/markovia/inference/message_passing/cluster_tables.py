@@ -248,6 +248,48 @@ def numbered(code_lists: Sequence[Ints], space: int) -> tuple[list[NDArray[np.in
     return [np.searchsorted(known, codes).astype(np.int32) for codes in code_lists], len(known)
 
 
+def cluster_bases(
+    graph: FlatGraph, domain: Domain, relations: Sequence[Relation], *, everywhere: bool
+) -> list[Array]:
+    """Return at each relation's entries the product of all tables it holds, or of those that no smaller one holds."""
+    holding: dict[int, set[int]] = {}
+    for r, relation in enumerate(relations):
+        for i in relation.scope:
+            holding.setdefault(i, set()).add(r)
+    bases = [np.ones(r.size) for r in relations]
+
+    def multiply(values: Array, steps: dict[int, int]) -> None:
+        hosts: Iterable[int] = set.intersection(*(holding[i] for i in steps))
+        for r in hosts if everywhere else [min(hosts, key=lambda r: (relations[r].size, r))]:
+            bases[r] *= values[domain.codes(relations[r], steps)]
+
+    for f in range(graph.n_factors):
+        steps = graph.strides[graph.scope_ptr[f] : graph.scope_ptr[f + 1]].tolist()
+        table = graph.values[graph.table_ptr[f] : graph.table_ptr[f + 1]]
+        multiply(table, dict(zip(graph.members(f).tolist(), steps, strict=True)))
+    for i in range(len(graph.variables)):
+        own = graph.unary[graph.starts[i] : graph.starts[i + 1]]
+        if (own != 1.0).any():
+            multiply(own, {i: 1})
+    return bases
+
+
+def cluster_entries(
+    bases: Sequence[Array], places: Sequence[Sequence[Ints]], slot_at: Ints
+) -> ClusterEntries:
+    """Return clusters as kernels take them: weights of entries, and where in each message told to a cluster these are."""
+    lengths = [len(p) * len(b) for p, b in zip(places, bases, strict=True)]
+    tables = [np.stack(p, axis=1).ravel().astype(np.int32, copy=False) for p in places if len(p)]
+    return ClusterEntries(
+        np.concatenate(([0], np.cumsum([len(b) for b in bases]))).astype(np.int64),
+        np.concatenate([np.zeros(0), *bases]),
+        np.concatenate(([0], np.cumsum([len(p) for p in places]))).astype(np.int64),
+        slot_at,
+        np.concatenate(([0], np.cumsum(lengths))).astype(np.int64),
+        np.concatenate([np.zeros(0, dtype=np.int32), *tables]),
+    )
+
+
 def variable_homes(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> VariableHomes:
     """Return for each variable the smallest of the relations over it, where its marginal is read off."""
     home: dict[int, int] = {}

@@ -147,7 +147,7 @@ class GeneralizedBP(Approximate):
         if len(targets) > 1:
             graph = flat_graph(problem)
             found = self._run(graph)
-            table = found.joint([graph.index[t] for t in targets])
+            table = joint_from_cluster(found.work, [graph.index[t] for t in targets])
             if table is not None:
                 factor = Factor.of(tuple(problem.variables[t] for t in targets), table)
                 return Tables([factor], found.log_mass, found.record)
@@ -207,7 +207,7 @@ class GeneralizedBP(Approximate):
         if not work.possible:  # either nothing is possible, or the messages ran away: the double loop tells
             return self._double_loop(graph, domain, made, deadline, "double-loop")
         record = self._record(made, change, rounds, False, counts=made.regions.counts)
-        return _Found(marginals, log_mass, record, None, work)
+        return _Found(marginals, log_mass, record, work)
 
     def _double_loop(
         self, graph: FlatGraph, domain: Domain, made: Clusters, deadline: float | None, variant: Variant
@@ -243,7 +243,7 @@ class GeneralizedBP(Approximate):
         marginals, log_mass = work.answer()
         exact = made.tree or not work.possible
         record = self._record(made, change, rounds, exact, inner=inner, energies=tuple(energies))
-        return _Found(marginals, log_mass, record, work, None)
+        return _Found(marginals, log_mass, record, work)
 
     def _inner(self, work: ClusterMessages, deadline: float | None) -> int:
         """Minimise the convex bound; return the rounds it took."""
@@ -289,24 +289,7 @@ class _Found(NamedTuple):
     marginals: Array
     log_mass: float
     record: Record
-    messages: ClusterMessages | None
-    regions: ParentToChild | None
-
-    def joint(self, targets: Sequence[int]) -> Array | None:
-        """Return the belief over some variables from a cluster that holds them all, or None."""
-        if self.messages is not None:
-            return joint_from_cluster(self.messages, targets)
-        assert self.regions is not None
-        work, wanted = self.regions, set(targets)
-        hosts = [r for r, relation in enumerate(work.relations) if wanted <= set(relation.scope)]
-        if not hosts or not work.possible:
-            return None
-        r = min(hosts, key=lambda r: work.relations[r].size)
-        scope = work.relations[r].scope
-        summed = work.belief(r).sum(axis=tuple(k for k, i in enumerate(scope) if i not in wanted))
-        left = [i for i in scope if i in wanted]
-        found: Array = summed.transpose([left.index(t) for t in targets])
-        return found
+    work: ClusterMessages | ParentToChild
 
 
 def _covered(made: Clusters) -> Array:

@@ -28,6 +28,7 @@ from markovia.inference.flat_graphs.possibility import plausible_mass, proved_im
 from markovia.inference.flat_graphs.symmetry import Broken, break_symmetries
 from markovia.inference.message_passing.cluster_messages import ClusterMessages, OutOfTime, Separator
 from markovia.inference.message_passing.cluster_tables import Domain, maximal, mini_buckets, supports
+from markovia.inference.message_passing.parent_to_child import ParentToChild
 from markovia.inference.message_passing.region_graph import join_edges
 from markovia.inference.problem import Problem
 from markovia.inference.result import LogMass, Record, Tables
@@ -279,7 +280,7 @@ def elimination_order(graph: FlatGraph) -> tuple[Ints, float]:
     return np.concatenate((np.flatnonzero(stage < 0), order[: int((stage == 0).sum())])), total
 
 
-def joint_from_cluster(messages: ClusterMessages, targets: Sequence[int]) -> Array | None:
+def joint_from_cluster(messages: ClusterMessages | ParentToChild, targets: Sequence[int]) -> Array | None:
     """Return the belief over some variables from the smallest cluster that holds them all, or None."""
     wanted = set(targets)
     hosts = [c for c, scope in enumerate(messages.scopes) if wanted <= set(scope)]

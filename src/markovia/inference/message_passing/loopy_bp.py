@@ -26,9 +26,9 @@ from markovia.inference.message_passing.schedules import (
     Messages,
     Schedule,
     ScheduleSettings,
+    message_buffers,
     propagate,
     send,
-    working_room,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Course, LogMass, Ranked, Record, Tables
@@ -241,7 +241,8 @@ def _weighed(graph: MessageGraph, messages: Messages) -> BetheBeliefs:
     if total == -np.inf or not graph.n_factors:
         return BetheBeliefs(messages, flat, total + graph.log_scale)
     log_z = np.empty(graph.n_factors)
-    send(graph, kind, graph.flooding, messages.incoming, messages.outgoing, working_room(graph), log_z=log_z)
+    buffers = message_buffers(graph, messages.incoming, messages.outgoing)
+    send(graph, kind, graph.flooding, buffers, log_z=log_z)
     total += float(log_z.sum())
     if total > -np.inf:
         total -= _log_edges(graph, messages)

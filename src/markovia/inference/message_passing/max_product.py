@@ -23,12 +23,13 @@ from markovia.inference.message_passing.schedules import (
     Messages,
     Schedule,
     ScheduleSettings,
+    message_buffers,
     propagate,
     send,
-    working_room,
 )
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record, Tables
+from markovia.kernels.messages.message_records import DecodingRoom
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
@@ -164,21 +165,21 @@ def _configuration(graph: MessageGraph, messages: Messages) -> tuple[Ints, float
     """Return the states that messages lead to after polishing, their log weight, and the changes that polishing made."""
     cards = graph.flat.cards
     state = np.full(len(cards), -1, dtype=np.int64)
-    arrays, dense = graph.log_arrays, graph.flat.n_factors
+    arrays = graph.log_arrays
     room, score = np.empty(graph.room), np.empty(max(1, int(cards.max(initial=1))))
     width = int(np.diff(graph.scope_ptr).max(initial=1))
-    given = messages.outgoing, state, room, score, *np.empty((2, width), dtype=np.int64)
+    decoding = DecodingRoom(messages.outgoing, state, room, score, *np.empty((2, width), dtype=np.int64))
     order, _ = graph.walk
-    send(graph, MAX, np.arange(len(cards)), messages.incoming, messages.outgoing, working_room(graph))
+    send(graph, MAX, np.arange(len(cards)), message_buffers(graph, messages.incoming, messages.outgoing))
     steps = 4.0 * (len(arrays.scope) + len(arrays.values) * width + len(arrays.codes))
     decode, polish, log_weight = (
         either(f"{_DECODING}:{name}", steps) for name in ("decode", "polish", "log_weight")
     )
-    decode(arrays, order[order >= 0], dense, messages.incoming, *given)
+    decode(arrays, order[order >= 0], messages.incoming, decoding)
     changes = 0
     for _ in range(MAX_POLISHING):
-        made = int(polish(arrays, dense, *given))
+        made = int(polish(arrays, decoding))
         changes += made
         if not made:
             break
-    return state, float(log_weight(arrays, dense, state)) + graph.log_scale, changes
+    return state, float(log_weight(arrays, state)) + graph.log_scale, changes

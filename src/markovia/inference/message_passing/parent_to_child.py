@@ -19,9 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.message_passing.cluster_tables import Domain, Relation, belief_table, variable_homes
+from markovia.inference.message_passing.cluster_tables import (
+    Domain,
+    Relation,
+    belief_table,
+    cluster_bases,
+    cluster_entries,
+    variable_homes,
+)
 from markovia.inference.message_passing.region_graph import RegionGraph
-from markovia.kernels.messages.cluster_records import ClusterEntries, RegionLinks
+from markovia.kernels.messages.cluster_records import RegionLinks
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.clock import now
 
@@ -40,8 +47,7 @@ class ParentToChild:
         self.relations = [
             outer[r] if r < regions.n_outer else domain.full(region) for r, region in enumerate(members)
         ]
-        entry_ptr = np.concatenate(([0], np.cumsum([r.size for r in self.relations]))).astype(np.int64)
-        base = np.concatenate(_region_bases(graph, domain, self.relations))
+        self.scopes = [r.scope for r in self.relations]
         below = [frozenset([r]) for r in range(len(members))]
         for r in reversed(range(len(members))):
             below[r] = below[r].union(*(below[c] for c in regions.children[r]))
@@ -54,21 +60,16 @@ class ParentToChild:
         for m, (_, c) in enumerate(links):
             into.setdefault(c, []).append(m)
         slots: list[list[int]] = []
-        tables = []
         codes: list[dict[int, Ints]] = []
         for r, relation in enumerate(self.relations):
             own = {c: domain.codes(relation, domain.strides(self.relations[c].scope)) for c in below[r]}
             codes.append(own)
             mine = [m for c in sorted(below[r]) for m in into.get(c, []) if links[m][0] not in below[r]]
             slots.append(mine)
-            if mine:
-                tables.append(np.stack([own[links[m][1]] for m in mine], axis=1).ravel().astype(np.int32))
-        slot_ptr = np.concatenate(([0], np.cumsum([len(s) for s in slots]))).astype(np.int64)
+        bases = cluster_bases(graph, domain, self.relations, everywhere=True)
+        places = [[own[links[m][1]] for m in mine] for own, mine in zip(codes, slots, strict=True)]
         flat = np.array([m for s in slots for m in s], dtype=np.int64)
-        lengths = [len(s) * r.size for s, r in zip(slots, self.relations, strict=True)]
-        index_at = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        index = np.concatenate(tables) if tables else np.zeros(0, dtype=np.int32)
-        self.clusters = ClusterEntries(entry_ptr, base, slot_ptr, message_at[flat], index_at, index)
+        self.clusters = cluster_entries(bases, places, message_at[flat])
         downs = [codes[p][c].astype(np.int32) for p, c in links]
         steps = np.array([len(d) for d in downs], dtype=np.int64)
         down_at = (np.cumsum(steps) - steps).astype(np.int64)
@@ -122,7 +123,7 @@ class ParentToChild:
             log_mass += count * worth
         return marginal, log_mass
 
-    def belief(self, r: int) -> Array:
+    def cluster_belief(self, r: int) -> Array:
         """Return the normalised belief of a region, one axis a variable of its scope."""
         return belief_table(self.domain, self.relations[r], self.clusters, self.message, r)
 
@@ -146,24 +147,3 @@ def _passes(
         )
         for turn in (groups, groups[::-1])
     ]
-
-
-def _region_bases(graph: FlatGraph, domain: Domain, relations: Sequence[Relation]) -> list[Array]:
-    """Return for every region the product of all tables whose variables it holds, at its entries."""
-    holding: dict[int, set[int]] = {}
-    for r, relation in enumerate(relations):
-        for i in relation.scope:
-            holding.setdefault(i, set()).add(r)
-    bases = [np.ones(r.size) for r in relations]
-    for f in range(graph.n_factors):
-        scope: list[int] = graph.members(f).tolist()
-        steps = graph.strides[graph.scope_ptr[f] : graph.scope_ptr[f + 1]].tolist()
-        for r in set.intersection(*(holding[i] for i in scope)):
-            codes = domain.codes(relations[r], dict(zip(scope, steps, strict=True)))
-            bases[r] *= graph.values[graph.table_ptr[f] + codes]
-    for i in range(len(graph.variables)):
-        own = graph.unary[graph.starts[i] : graph.starts[i + 1]]
-        if (own != 1.0).any():
-            for r in holding[i]:
-                bases[r] *= own[domain.codes(relations[r], {i: 1})]
-    return bases

@@ -125,9 +125,7 @@ def bethe_regions(n: int, scopes: Iterable[Sequence[int]]) -> RegionGraph:
     return RegionGraph((*outer, *(frozenset([v]) for v in shared)), tuple(counts), len(outer))
 
 
-def separators(
-    regions: RegionGraph, scope_of: dict[frozenset[int], tuple[int, ...]] | None = None
-) -> list[Separator]:
+def separators(regions: RegionGraph) -> list[Separator]:
     """Return the inner regions that count, with the clusters that hold them."""
     found = []
     outer = regions.regions[: regions.n_outer]

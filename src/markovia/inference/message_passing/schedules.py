@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from markovia.inference.message_passing.message_graph import MessageGraph
+from markovia.kernels.messages.message_records import FactorQueue, MessageBuffers, SweepLimits
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NumberRange
@@ -31,6 +32,7 @@ SLICE = 4_000_000
 """States that one call of a kernel may pass over before the clock is looked at."""
 _BLOCKS = 16
 _NONE = np.zeros(0)
+ONCE = SweepLimits(0.0, 0.0, 1)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def propagate(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Mes
         run.residual()
     converged = run.error < settings.tolerance and run.possible
     return Messages(
-        kind, run.incoming, run.outgoing, converged or not run.possible, run.rounds, run.error, run.possible,
+        kind, *run.buffers[:2], converged or not run.possible, run.rounds, run.error, run.possible,
         tuple(run.trace),
     )  # fmt: skip
 
@@ -102,14 +104,13 @@ class _ScheduleRun:
         self.graph = graph
         self.kind = kind
         self.settings = settings
-        self.incoming = _start(graph, kind, settings)
-        self.outgoing = np.full(int(graph.message_ptr[-1]), 1.0 if kind == SUM else 0.0)
+        outgoing = np.full(int(graph.message_ptr[-1]), 1.0 if kind == SUM else 0.0)
+        self.buffers = message_buffers(graph, _start(graph, kind, settings), outgoing)
         self.started = now()
         self.rounds = 0
         self.error = 0.0
         self.possible = True
         self.trace: list[tuple[int, float]] = []
-        self.room = working_room(graph)
 
     def two_passes(self) -> None:
         """Send from the leaves to the roots and back; half of that would be worth nothing, so no time limit stops it."""
@@ -133,10 +134,10 @@ class _ScheduleRun:
     def flooding(self) -> None:
         """Make rounds in which all variables and then all factors send."""
         graph = self.graph
-        if len(self.incoming) >= PARALLEL_FROM and thread_count() > 1:
+        if len(self.buffers.incoming) >= PARALLEL_FROM and thread_count() > 1:
             self._parallel_flooding()
             return
-        each = max(1, len(self.incoming) + len(graph.flat.values) + len(graph.logs))
+        each = max(1, len(self.buffers.incoming) + len(graph.flat.values) + len(graph.logs))
         while self._go_on():
             rounds = min(
                 max(1, SLICE // each), self.settings.max_iterations - self.rounds, self._until_a_look()
@@ -151,12 +152,12 @@ class _ScheduleRun:
         first = [np.arange(*b) for b in _blocks(graph.edge_ptr, 0, len(graph.flat.cards))]
         ranges = _blocks(graph.scope_ptr, 0, graph.n_plain) + _blocks(graph.scope_ptr, dense, graph.n_factors)
         then = [-1 - np.arange(*b) for b in ranges] + [graph.chain_order(*b) for b in _chain_blocks(graph)]
-        rooms: dict[int, tuple[Array, Ints]] = {}
+        rooms: dict[int, MessageBuffers] = {}
 
-        def room() -> tuple[Array, Ints]:
-            return rooms.setdefault(get_ident(), working_room(graph))
+        def room() -> MessageBuffers:
+            return rooms.setdefault(get_ident(), message_buffers(graph, *self.buffers[:2]))
 
-        def work(order: Ints, own: tuple[Array, Ints]) -> float:
+        def work(order: Ints, own: MessageBuffers) -> float:
             return self._send(order, self.settings.damping, own)[1]
 
         while self._go_on():
@@ -172,17 +173,14 @@ class _ScheduleRun:
 
         graph = self.graph
         count = graph.n_factors
-        heap, place = np.arange(count, dtype=np.int64), np.arange(count, dtype=np.int64)
-        urgency = np.ones(count)
-        each = max(1, (len(self.incoming) + len(graph.flat.values) + len(graph.logs)) // count)
+        queue = FactorQueue(np.arange(count), np.arange(count), np.ones(count))
+        each = max(1, (len(self.buffers.incoming) + len(graph.flat.values) + len(graph.logs)) // count)
         made, most = 0, self.settings.max_iterations * count
         arrays = graph.arrays if self.kind == SUM else graph.log_arrays
         while self._go_on():
             steps = min(max(1, SLICE // (4 * each)), most - made, count * self._until_a_look())
-            steps, moved = residual(
-                arrays, self.kind, self.settings.damping, self.settings.tolerance, graph.flat.n_factors,
-                steps, heap, place, urgency, self.incoming, self.outgoing, *self.room,
-            )  # fmt: skip
+            limits = SweepLimits(self.settings.damping, self.settings.tolerance, steps)
+            steps, moved = residual(arrays, self.kind, limits, queue, self.buffers)
             made += int(steps)
             self.rounds = -(-made // count)
             if not self._moved(float(moved)):
@@ -193,7 +191,7 @@ class _ScheduleRun:
     def _sweep(self, order: Ints, backward: bool, damping: float, whole: bool = False) -> bool:
         """Let nodes send one after the other, all of them or until time is up; whether no message vanished."""
         graph = self.graph
-        each = max(1, (len(self.incoming) + len(graph.flat.values)) // max(1, len(order)))
+        each = max(1, (len(self.buffers.incoming) + len(graph.flat.values)) // max(1, len(order)))
         size = max(1, SLICE // each)
         starts = range(0, len(order), size)
         last = 0 if backward or not starts else starts[-1]
@@ -212,16 +210,14 @@ class _ScheduleRun:
         self,
         order: Ints,
         damping: float,
-        room: tuple[Array, Ints] | None = None,
+        buffers: MessageBuffers | None = None,
         *,
         rounds: int = 1,
         backward: bool = False,
     ) -> tuple[int, float]:
         """Let nodes send in order; the rounds made and the last move (negative: a message vanished)."""
-        return send(
-            self.graph, self.kind, order, self.incoming, self.outgoing, room or self.room,
-            damping=damping, tolerance=self.settings.tolerance, rounds=rounds, backward=backward,
-        )  # fmt: skip
+        limits = SweepLimits(damping, self.settings.tolerance, rounds)
+        return send(self.graph, self.kind, order, buffers or self.buffers, limits, backward=backward)
 
     def _moved(self, moved: float) -> bool:
         """Take in the last move; whether to go on."""
@@ -250,13 +246,9 @@ def send(
     graph: MessageGraph,
     kind: int,
     order: Ints,
-    incoming: Array,
-    outgoing: Array,
-    room: tuple[Array, Ints],
+    buffers: MessageBuffers,
+    limits: SweepLimits = ONCE,
     *,
-    damping: float = 0.0,
-    tolerance: float = 0.0,
-    rounds: int = 1,
     backward: bool = False,
     log_z: Array = _NONE,
 ) -> tuple[int, float]:
@@ -264,23 +256,17 @@ def send(
 
     If `log_z` is given, factors do not send but write there the log of their total weight under the incoming messages.
     """
-    given = damping, tolerance, rounds
     if kind == SUM and graph.only_pairs:
         from markovia.kernels.messages.pair_sweeps import sweep_pairs
 
-        made, moved = sweep_pairs(graph.arrays, *given, order, backward, incoming, outgoing, room[0], log_z)
+        made, moved = sweep_pairs(graph.arrays, limits, order, backward, buffers, log_z)
     else:
         arrays = graph.arrays if kind == SUM else graph.log_arrays
         # a decision needs few rounds, and sums are asked for again and again
-        steps = (
-            rounds * (20.0 * len(incoming) + 8.0 * (len(arrays.values) + len(arrays.codes)))
-            if kind == MAX
-            else inf
-        )
+        each = 20.0 * len(buffers.incoming) + 8.0 * (len(arrays.values) + len(arrays.codes))
+        steps = limits.rounds * each if kind == MAX else inf
         sweeps = either("markovia.kernels.messages.messages:sweeps", steps)
-        made, moved = sweeps(
-            arrays, kind, *given, graph.flat.n_factors, order, backward, incoming, outgoing, *room, log_z
-        )
+        made, moved = sweeps(arrays, kind, limits, order, backward, buffers, log_z)
     return int(made), float(moved)
 
 
@@ -297,9 +283,9 @@ def _start(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Array:
     return first if kind == SUM else np.log(first)
 
 
-def working_room(graph: MessageGraph) -> tuple[Array, Ints]:
-    """Return what a kernel works in."""
-    return np.empty(graph.room), np.empty(512, dtype=np.int64)
+def message_buffers(graph: MessageGraph, incoming: Array, outgoing: Array) -> MessageBuffers:
+    """Return messages with room for a kernel to work in."""
+    return MessageBuffers(incoming, outgoing, np.empty(graph.room), np.empty(512, dtype=np.int64))
 
 
 def _blocks(pointers: Ints, first: int, last: int) -> list[tuple[int, int]]:

@@ -15,6 +15,7 @@ from markovia.inference.particles.laws import by_name
 from markovia.inference.particles.model import Where
 from markovia.inference.particles.moves import Moves, SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import Seed, generator
 
@@ -69,8 +70,6 @@ class Filter:
 
     def begin(self, keys: Any, now: SeenSteps, parameters: Any) -> tuple[Cloud, FilterRecord]:
         """Draw and weigh the first states, by the second of two random keys."""
-        import jax.numpy as jnp
-
         where = Where(jnp.asarray(0), now.u, parameters)
         states, change, trouble = self.moves.begin(keys[1], self.n, now, where)
         flat = jnp.full(self.n, -jnp.log(self.n))
@@ -81,9 +80,6 @@ class Filter:
         self, keys: Any, cloud: Cloud, t: Any, now: SeenSteps, parameters: Any
     ) -> tuple[Cloud, FilterRecord]:
         """Resample where that is due by one random key, move by the other, and weigh."""
-        import jax
-        import jax.numpy as jnp
-
         where = Where(t, now.u, parameters)
         look = self.moves.lookahead(cloud.states, now, where)
         first = cloud.log_weights if look is None else cloud.log_weights + look
@@ -108,9 +104,6 @@ class Filter:
     def _after(
         self, states: Any, log_weights: Any, evidence: Any, trouble: Any, chosen: Any, due: Any
     ) -> tuple[Cloud, FilterRecord]:
-        import jax
-        import jax.numpy as jnp
-
         level = jax.nn.logsumexp(log_weights)
         log_weights = log_weights - level
         weights = jnp.exp(log_weights)
@@ -132,8 +125,6 @@ class Filter:
 
     def run(self, keys: Any, seen: SeenSteps, count: Any, parameters: Any) -> tuple[Cloud, FilterRecord]:
         """Filter the first `count` steps of a sequence; the record has room for as many as there are keys."""
-        import jax
-        import jax.numpy as jnp
 
         def at(t: Any) -> SeenSteps:
             return jax.tree.map(lambda x: x[t], seen)  # type: ignore[no-any-return]
@@ -150,7 +141,6 @@ class Filter:
 
     def log_likelihood(self, keys: Any, seen: SeenSteps, count: Any, parameters: Any) -> Any:
         """Return the estimated log likelihood of the first `count` steps of a sequence."""
-        import jax
 
         def step(t: Any, cloud: Any) -> Any:
             now = jax.tree.map(lambda x: x[t], seen)
@@ -186,15 +176,11 @@ def step_keys(seed: Any, begin: int, end: int) -> Any:
 
 def effective(log_weights: Any) -> Any:
     """Return the effective number of particles of weights that sum to one."""
-    import jax.numpy as jnp
-
     return 1.0 / jnp.exp(2.0 * log_weights).sum()
 
 
 def _spread(weights: Any, x: Any, mean: Any) -> Any:
     """Return the covariance matrix of a vector, variances otherwise."""
-    import jax.numpy as jnp
-
     gaps = x - mean
     if mean.ndim == 1:
         return jnp.matmul((gaps * weights[:, None]).T, gaps, precision="highest")
@@ -203,9 +189,6 @@ def _spread(weights: Any, x: Any, mean: Any) -> Any:
 
 def _quantile(weights: Any, x: Any, q: float) -> Any:
     """Return a quantile of each number by bisection, which is several times quicker than sorting."""
-    import jax
-    import jax.numpy as jnp
-
     x = x.astype(jnp.float64)
     heavy = (weights > 0).reshape(-1, *[1] * (x.ndim - 1))
 

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from markovia.errors import InvalidArgument, did_you_mean
+from markovia.runtime.libraries import jax, jnp
 
 ALONE = ""
 """The name of the only entry of a law that is one distribution."""
@@ -76,8 +77,6 @@ def log_density(law: Any, value: Any, role: str) -> Any:
 
 def log_density_of_seen(law: Any, y: Any, missing: Any, role: str) -> Any:
     """Return the log density of what is not missing of one observation."""
-    import jax.numpy as jnp
-
     known, holes = by_name(y), by_name(missing)
     total: Any = 0.0
     for name, d in each(law, y, role).items():
@@ -98,8 +97,6 @@ def elementwise(d: Any) -> bool:
 
 
 def _log_prob(d: Any, value: Any) -> Any:
-    import jax.numpy as jnp
-
     if d.support is not None and d.support.is_discrete:
         value = jnp.round(value).astype(jnp.int64)
     found = d.log_prob(value)
@@ -128,8 +125,6 @@ def draw_all(make: Callable[[Any], Any], states: Any, key: Any, role: str) -> An
     role
         What the law is, for messages.
     """
-    import jax
-
     n = jax.tree.leaves(states)[0].shape[0]
     drawn: dict[str, Any] = {}
     first = jax.tree.map(lambda x: x[0], states)
@@ -152,8 +147,6 @@ def draw_all(make: Callable[[Any], Any], states: Any, key: Any, role: str) -> An
 
 
 def _names(make: Callable[[Any], Any], state: Any, role: str) -> tuple[str, ...]:
-    import jax
-
     found: list[str] = []
     jax.eval_shape(lambda x: found.extend(entries(make(x), role)), state)
     return tuple(found)
@@ -173,8 +166,6 @@ def _batching() -> tuple[type, ...]:
 
 def _batches(one: Callable[..., Any], *args: Any) -> bool:
     """Whether the distributions of all particles can be made one, whose draws take one key: several times faster."""
-    import jax
-
     found: list[type] = []
 
     def look(*args: Any) -> None:

@@ -19,6 +19,7 @@ from markovia.inference.particles.laws import (
 )
 from markovia.runtime.double_precision import x64
 from markovia.runtime.function_descriptions import described
+from markovia.runtime.libraries import jax, jnp
 
 RESERVED = ("t", "u", "y")
 
@@ -81,8 +82,6 @@ class ParticleModel:
 
     def log_weight(self, role: str, x: Any, where: Where) -> Any:
         """Return a number that a user's function of the state gives."""
-        import jax.numpy as jnp
-
         found = self._call(role, x, where, x)
         if getattr(found, "shape", ()) != () or hasattr(found, "log_prob"):
             raise InvalidArgument(
@@ -168,9 +167,6 @@ class Shape:
 
 def shape_of(model: ParticleModel, u: Any, parameters: Mapping[str, Any]) -> Shape:
     """Trace the functions once, without computing anything, and return what they make; refuse what does not fit."""
-    import jax
-    import jax.numpy as jnp
-
     _refuse_reserved(model.parameters)
     noted: dict[str, Any] = {}
     where = Where(jnp.asarray(1), u, dict(parameters))
@@ -200,8 +196,6 @@ def shape_of(model: ParticleModel, u: Any, parameters: Mapping[str, Any]) -> Sha
 
 def _laws_in_order(law: Any) -> dict[str, Any]:
     """Return the distributions of what is observed, made up values where they depend on each other."""
-    import jax.numpy as jnp
-
     found: dict[str, Any] = {}
     values: dict[str, Any] = {}
     for name, entry in entries(law, "observation=").items():

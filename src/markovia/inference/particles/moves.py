@@ -21,6 +21,7 @@ from markovia.inference.particles.laws import (
     mean,
 )
 from markovia.inference.particles.model import ParticleModel, Shape, Where
+from markovia.runtime.libraries import jax, jnp
 
 NEWTON_STEPS = 3
 FINE, UNSEEN, UNREACHED, NAN_SEEN, NAN_MOVED = range(5)
@@ -63,9 +64,6 @@ class Moves:
 
         `where` is that of the step to come.
         """
-        import jax
-        import jax.numpy as jnp
-
         model = self.model
         if self.method == "twisted":
             before = where._replace(t=where.t - 1)
@@ -86,8 +84,6 @@ class Moves:
 
     def begin(self, key: Any, n: int, now: SeenSteps, where: Where) -> tuple[Any, Any, Any]:
         """Return n first states, their log weights, and what is wrong with them."""
-        import jax.numpy as jnp
-
         own = self.model.initial_proposal is not None and self.method != "bootstrap"
         offered = (lambda _: self.model.proposed(None, where._replace(y=now.y))) if own else None
         return self._move(key, lambda _: self.model.first(where), offered, jnp.zeros(n), now, where)
@@ -101,8 +97,6 @@ class Moves:
     def _move(
         self, key: Any, moved: Callable[[Any], Any], offered: Any, states: Any, now: SeenSteps, where: Where
     ) -> tuple[Any, Any, Any]:
-        import jax
-        import jax.numpy as jnp
         from numpyro.distributions.batch_util import promote_batch_shape
 
         def weigh(x: Any) -> Any:
@@ -130,8 +124,6 @@ class Moves:
         return x, change, trouble
 
     def _as_state(self, x: Any) -> Any:
-        import jax
-
         return jax.tree.map(lambda x, like: x.astype(like.dtype), x, self.shape.state)
 
     def seen(self, x: Any, where: Where, now: SeenSteps) -> Any:
@@ -145,9 +137,6 @@ class Moves:
 
     def _of_states(self, law: Any, where: Where, now: SeenSteps) -> Any:
         """Return the log weight of each state of a discrete quantity: transition times observation (and twist)."""
-        import jax
-        import jax.numpy as jnp
-
         every = jnp.arange(self.shape.states[ALONE], dtype=self.shape.state.dtype)
         return jax.vmap(lambda k: log_density(law, k, "transition=") + self._future(k, where, now))(every)
 
@@ -164,7 +153,6 @@ class Moves:
 
         The transition's curvature is taken at its mean; of the observation's only what narrows.
         """
-        import jax
         import numpyro.distributions as theirs
         from jax.flatten_util import ravel_pytree
 
@@ -192,8 +180,6 @@ class Moves:
 
 def _checked(seen: Any, ratio: Any) -> tuple[Any, Any]:
     """Return log weights with NaN as nothing, and what is wrong."""
-    import jax.numpy as jnp
-
     total = seen + ratio
     trouble = jnp.where(jnp.isneginf(jnp.broadcast_to(ratio, seen.shape)).all(), UNREACHED, FINE)
     trouble = jnp.where(jnp.isneginf(seen).all(), UNSEEN, trouble)
@@ -205,16 +191,11 @@ def _checked(seen: Any, ratio: Any) -> tuple[Any, Any]:
 
 def _incomplete(now: SeenSteps) -> Any:
     """Whether some number of the observation is missing, so that no proposal can look at it."""
-    import jax
-    import jax.numpy as jnp
-
     return jnp.stack([h.any() for h in jax.tree.leaves(now.missing)]).any()
 
 
 def _narrowing(matrix: Any) -> Any:
     """Return the part of a symmetric matrix that is not negative."""
-    import jax.numpy as jnp
-
     if matrix.shape[0] == 1:
         return jnp.maximum(matrix, 0.0)
     values, vectors = jnp.linalg.eigh(matrix)
@@ -222,6 +203,4 @@ def _narrowing(matrix: Any) -> Any:
 
 
 def _solve(matrix: Any, vector: Any) -> Any:
-    import jax.numpy as jnp
-
     return vector / matrix[0] if matrix.shape[0] == 1 else jnp.linalg.solve(matrix, vector)

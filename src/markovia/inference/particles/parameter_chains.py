@@ -7,14 +7,13 @@ needs fewer particles, and mixes slowly where parameters are tied to the path. R
 (2010); Lindsten, Jordan and Schön (2014). Cost: O(draws x steps x particles).
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, outside
+from markovia.errors import ConvergenceWarning, warn_user
 from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.draw_stats import DrawStats
 from markovia.inference.markov_chains.diagnostics import rhat
@@ -27,6 +26,7 @@ from markovia.inference.particles.unknown_parameters import Unknown, walk_on
 from markovia.inference.result import Info
 from markovia.runtime.clock import now as seconds_now
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.progress import progress_bar
 from markovia.runtime.seeds import random_keys
@@ -73,9 +73,7 @@ class ParameterChains:
             advice="" if worst <= MIXED else ADVICE,
         )
         if worst > MIXED:
-            warnings.warn(
-                f"the chains disagree (R-hat {worst:.2f}); {ADVICE}", ConvergenceWarning, stacklevel=outside()
-            )
+            warn_user(f"the chains disagree (R-hat {worst:.2f}); {ADVICE}", ConvergenceWarning)
         return DrawnPosterior(list(self.unknown.priors), rows, info, stats=stats)
 
     def _chain(
@@ -88,9 +86,6 @@ class ParameterChains:
         state = start(key, *data)
 
         def segment(key: Any, state: Any, rows: Any, warm: Any, *data: Any) -> Any:
-            import jax
-            import jax.numpy as jnp
-
             shapes = jax.eval_shape(record, state)
             room = jax.tree.map(lambda s: jnp.zeros((ROWS, *s.shape), s.dtype), shapes)
 
@@ -119,9 +114,6 @@ class ParameterChains:
 
     @property
     def _metropolis(self) -> tuple[Any, Any, Any]:
-        import jax
-        import jax.numpy as jnp
-
         unknown = self.unknown
 
         def density(key: Any, u: Any, seen: SeenSteps, counts: Any, known: Any) -> Any:
@@ -150,9 +142,6 @@ class ParameterChains:
 
     @property
     def _gibbs(self) -> tuple[Any, Any, Any]:
-        import jax
-        import jax.numpy as jnp
-
         unknown = self.unknown
 
         def paths(key: Any, old: Any, seen: SeenSteps, counts: Any, parameters: Any, first: bool) -> Any:
@@ -198,9 +187,6 @@ class ParameterChains:
 
     def _joint(self, path: Any, seen: SeenSteps, count: Any, parameters: Any) -> Any:
         """Return the log density of a path and its observations."""
-        import jax
-        import jax.numpy as jnp
-
         model, moves = self.filter.moves.model, self.filter.moves
         room = jax.tree.leaves(seen.missing)[0].shape[0]
         t = jnp.arange(room)
@@ -216,9 +202,6 @@ class ParameterChains:
 
     def _path(self, key: Any, old: Any, seen: SeenSteps, count: Any, parameters: Any, first: bool) -> Any:
         """Draw a path by a filter whose last particle is the old path (none at first), with its ancestors drawn anew."""
-        import jax
-        import jax.numpy as jnp
-
         model, moves, n = self.filter.moves.model, self.filter.moves, self.filter.n
         room = jax.tree.leaves(seen.missing)[0].shape[0]
 
@@ -276,12 +259,8 @@ def _scalars(values: Any) -> list[Any]:
 
 
 def _cut(tree: Any, rows: int) -> Any:
-    import jax
-
     return jax.tree.map(lambda x: np.asarray(x)[:rows], tree)
 
 
 def _joined(parts: list[Any]) -> Any:
-    import jax
-
     return jax.tree.map(lambda *x: np.concatenate(x), *parts)

@@ -15,6 +15,7 @@ from markovia.inference.sequences.drawn_paths import DrawnPath
 from markovia.inference.sequences.forecast import DrawnSteps, Forecast
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime.array_types import Array, Flags, Ints
+from markovia.runtime.libraries import jax
 
 CURES = {
     UNSEEN: "the observation has probability zero for every particle; more particles, method='guided' or an observation "
@@ -191,14 +192,10 @@ def filtered(
 
 
 def _cut(tree: Any, n: int) -> Any:
-    import jax
-
     return jax.tree.map(lambda x: np.asarray(x)[:n], tree)
 
 
 def _numpy(tree: Any) -> Any:
-    import jax
-
     return jax.tree.map(np.asarray, tree)
 
 

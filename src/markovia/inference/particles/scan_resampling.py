@@ -9,6 +9,8 @@ resampling search, n log n. Reference: Douc, Cappe and Moulines (2005); Murray, 
 from collections.abc import Callable
 from typing import Any
 
+from markovia.runtime.libraries import jax, jnp
+
 BLOCK, SMALL = 64, 1024
 
 
@@ -24,8 +26,6 @@ def ancestors(scheme: str, key: Any, log_weights: Any) -> Any:
     log_weights
         Logs of n weights, whatever their sum; at least one finite.
     """
-    import jax.numpy as jnp
-
     return SCHEMES[scheme](key, jnp.exp(log_weights - log_weights.max()))
 
 
@@ -34,8 +34,6 @@ def running_sum(x: Any) -> Any:
 
     Several times faster than `jnp.cumsum` on a processor, whose compiler makes that log n passes.
     """
-    import jax.numpy as jnp
-
     n = x.shape[0]
     if n <= SMALL:
         return jnp.cumsum(x)
@@ -47,17 +45,11 @@ def running_sum(x: Any) -> Any:
 
 
 def _systematic(key: Any, weights: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
-
     u = jax.random.uniform(key)
     return _from_ends(jnp.ceil(_edges(weights) - u), weights)
 
 
 def _stratified(key: Any, weights: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
-
     edges, n = _edges(weights), weights.shape[0]
     u = jax.random.uniform(key, (n,))
     whole = jnp.floor(edges)
@@ -66,17 +58,12 @@ def _stratified(key: Any, weights: Any) -> Any:
 
 
 def _multinomial(key: Any, weights: Any) -> Any:
-    import jax
-
     # gaps between sorted uniform numbers are exponential: no sorting
     sums = running_sum(jax.random.exponential(key, (weights.shape[0] + 1,)))
     return _searched(weights, sums[:-1] / sums[-1])
 
 
 def _residual(key: Any, weights: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
-
     n = weights.shape[0]
     shares = n * weights / weights.sum()
     whole = jnp.floor(shares + 1e-9)
@@ -96,16 +83,12 @@ def _edges(weights: Any) -> Any:
 
 def _from_ends(ends: Any, weights: Any) -> Any:
     """Return ancestors where the draws of particle i end before `ends[i]`; never one of weight zero at the end."""
-    import jax.numpy as jnp
-
     n = weights.shape[0]
     counts = jnp.zeros(n).at[ends.astype(jnp.int32)].add(1.0, mode="drop")
     return jnp.minimum(running_sum(counts).astype(jnp.int32), _last(weights))
 
 
 def _searched(weights: Any, u: Any) -> Any:
-    import jax.numpy as jnp
-
     sums = running_sum(weights)
     found = jnp.searchsorted(sums, u * sums[-1], side="right")
     return jnp.minimum(found.astype(jnp.int32), _last(weights))
@@ -113,8 +96,6 @@ def _searched(weights: Any, u: Any) -> Any:
 
 def _last(weights: Any) -> Any:
     """Return the last particle of positive weight: rounding must not pick one after it."""
-    import jax.numpy as jnp
-
     n = weights.shape[0]
     return n - 1 - jnp.argmax(weights[::-1] > 0).astype(jnp.int32)
 

@@ -6,6 +6,7 @@ from markovia.inference.particles.filtering import Cloud, Filter
 from markovia.inference.particles.laws import draw_all
 from markovia.inference.particles.model import ParticleModel, Where
 from markovia.inference.particles.scan_resampling import ancestors
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 
@@ -13,9 +14,6 @@ def simulate(model: ParticleModel, keys: Any, n: int, u: Any, parameters: Any) -
     """Return n sequences of states and observations, steps first, as many as there are pairs of keys."""
 
     def begin(keys: Any, u: Any, parameters: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         where = Where(jnp.asarray(0), jax.tree.map(lambda x: x[0], u), parameters)
         states = draw_all(lambda _: model.first(where), jnp.zeros(n), keys[0, 0], "initial=")
         seen = draw_all(lambda x: model.seen(x, where), states, keys[0, 1], "observation=")
@@ -33,8 +31,6 @@ def predict(filter_: Filter, keys: Any, cloud: Cloud, t: Any, u: Any, parameters
     """Return states and observations of the steps from t on, one for each particle and of equal weight."""
 
     def ahead(keys: Any, cloud: Cloud, t: Any, u: Any, parameters: Any) -> Any:
-        import jax
-
         chosen = ancestors(filter_.scheme, keys[0, 0], cloud.log_weights)
         states = jax.tree.map(lambda x: x[chosen], cloud.states)
         return _forward(filter_.moves.model, keys[1:], states, t, u, parameters)
@@ -45,8 +41,6 @@ def predict(filter_: Filter, keys: Any, cloud: Cloud, t: Any, u: Any, parameters
 
 
 def _forward(model: ParticleModel, keys: Any, states: Any, t: Any, u: Any, parameters: Any) -> Any:
-    import jax
-
     def step(carry: Any, given: Any) -> Any:
         states, t = carry
         pair, u = given

@@ -15,6 +15,7 @@ from markovia.inference.particles.laws import log_density
 from markovia.inference.particles.model import ParticleModel, Where
 from markovia.inference.particles.scan_resampling import running_sum
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 CELLS = 2**22
@@ -31,8 +32,6 @@ def fixed_lag(states: Any, weights: Array, ancestors: Ints, lag: int) -> tuple[A
     lag
         How many steps later.
     """
-    import jax
-
     steps, n = weights.shape
     last = np.minimum(np.arange(steps) + lag, steps - 1)
     place = np.broadcast_to(np.arange(n), (steps, n)).copy()
@@ -51,9 +50,6 @@ def backward_paths(
     """Return paths drawn backward, (steps, draws, ...), from the first `count` steps; call inside `x64()`."""
 
     def run(key: Any, kept: Kept, count: Any, u: Any, parameters: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         n = kept.log_weights.shape[1]
         each_path: Any = jax.lax.map
 

@@ -14,6 +14,7 @@ from markovia.inference.particles.laws import draw_all, log_density
 from markovia.inference.particles.model import Where
 from markovia.inference.particles.moves import SeenSteps
 from markovia.inference.particles.scan_resampling import ancestors
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 WIDER = 1.2
@@ -37,8 +38,6 @@ def two_filter(
 
 
 def _run(filter_: Filter, key: Any, seen: SeenSteps, kept: Kept, count: Any, m: int, parameters: Any) -> Any:
-    import jax
-    import jax.numpy as jnp
     from jax.flatten_util import ravel_pytree
     from jax.scipy.stats import multivariate_normal as gaussian
 

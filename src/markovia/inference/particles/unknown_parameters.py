@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.runtime.function_descriptions import described
+from markovia.runtime.libraries import jax, jnp
 
 ACCEPTED = 0.3
 PRIOR_DRAWS = 256
@@ -77,9 +78,6 @@ class Unknown:
 
     def draw(self, key: Any) -> Any:
         """Return a vector drawn from the prior."""
-        import jax
-        import jax.numpy as jnp
-
         keys = jax.random.split(key, len(self.priors))
         return jnp.concatenate(
             [
@@ -90,9 +88,6 @@ class Unknown:
 
     def start(self, key: Any) -> ParameterWalk:
         """Return a walk that begins at a draw from the prior, with the spread of the prior."""
-        import jax
-        import jax.numpy as jnp
-
         many = jax.vmap(self.draw)(jax.random.split(key, PRIOR_DRAWS))
         many = jnp.clip(many, -50.0, 50.0)
         cov = jnp.atleast_2d(jnp.cov(many.T)) + 1e-8 * jnp.eye(many.shape[1])
@@ -106,9 +101,6 @@ def walk_on(
     walk: ParameterWalk, key: Any, log_density: Callable[[Any], Any], warm: Any
 ) -> tuple[ParameterWalk, Any]:
     """Make one Metropolis step, and learn from it while `warm`; return whether it was accepted too."""
-    import jax
-    import jax.numpy as jnp
-
     moving, choosing = jax.random.split(key)
     root = jnp.linalg.cholesky(walk.cov)
     u = walk.u + jnp.exp(walk.log_scale) * (root @ jax.random.normal(moving, walk.u.shape))

@@ -13,7 +13,7 @@ Use it to see which numbers of a model must be known well.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nlargest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,8 @@ from markovia.inference.exact.derivatives import MassGradient, mass_gradient
 from markovia.inference.problem import Piece, Problem
 from markovia.inference.result import Info
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import InNotebooks, aligned, html_table
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 class TableParameter(NamedTuple):
@@ -93,8 +91,6 @@ class Parameters(Sequence[TableParameter]):
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the columns parameter, value, derivative."""
-        import pandas as pd
-
         rows = [(e.label, e.value, e.derivative) for e in self._entries]
         return pd.DataFrame(rows, columns=["parameter", "value", "derivative"])
 
@@ -218,8 +214,6 @@ class Sensitivity:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return all entries that the question depends on: piece, parameter, value, derivative, raw."""
-        import pandas as pd
-
         frames = []
         for piece in self.pieces:
             table = self._tables[self._index(piece)]

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from markovia.runtime.libraries import jax, jnp
+
 LOG_2PI = math.log(2.0 * math.pi)
 
 
@@ -67,15 +69,11 @@ def smoothing_gain(predicted_cov: Any, cross: Any, library: Any = None) -> Any:
 def _library(library: Any) -> Any:
     if library is not None:
         return library
-    import jax.numpy as jnp
-
     return jnp
 
 
 def root(P: Any) -> Any:
     """Return a lower triangle with L L' = P, for P that may be singular."""
-    import jax.numpy as jnp
-
     values, vectors = jnp.linalg.eigh(symmetric(P))
     R = jnp.linalg.qr((vectors * jnp.sqrt(jnp.maximum(values, 0.0))).T, mode="r")
     signs = jnp.where(jnp.diag(R) < 0, -1.0, 1.0)
@@ -84,8 +82,6 @@ def root(P: Any) -> Any:
 
 def linearised(function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMoments:
     """Return moments by the derivative at the mean."""
-    import jax
-
     J = jax.jacfwd(function)(mean)
     return StateMoments(function(mean), J @ cov @ J.T, cov @ J.T)
 
@@ -125,8 +121,6 @@ def cubature_points(n: int) -> Points:
 
 def through_points(points: Points, function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMoments:
     """Return moments by the function's values at sigma points."""
-    import jax
-
     away = points.at @ root(cov).T
     values = jax.vmap(function)(mean + away)
     expected = points.mean @ values

@@ -110,12 +110,11 @@ def information_filter(
     roots = root(space.transition_cov)
     steps = KalmanSteps(back, roots, space.observation, space.observation_cov, seen, offsets, offsets[:-1])
     run = either("markovia.kernels.sequences.information:information", 3 * rows * n * n * (n + p))
+    given, kept = (L, h), (*made[1], constant)
     wrong = in_parallel(
-        lambda task, _: run(
-            steps, y - d, c, *task, L, h, *made, constant, lower, z, np.empty((2, max(n, p), 2 * max(n, p)))
-        ),
+        lambda task, work: run(steps, y - d, c, *task, given, made[0], kept, (lower, z, work)),
         sequence_ranges(offsets),
-        lambda: None,
+        lambda: np.empty((2, max(n, p), 2 * max(n, p))),
     )
     if max(wrong) >= 0:
         raise InvalidArgument(

@@ -17,7 +17,14 @@ from markovia.errors import InvalidArgument
 from markovia.inference.sequences.kalman_results import Filtered, Smoothed, of_rows
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.kernels.plain_code import either
-from markovia.kernels.sequences.kalman_records import DiffuseParts, KalmanGains, KalmanSteps
+from markovia.kernels.sequences.kalman_records import (
+    DiffuseParts,
+    DiffuseStart,
+    FilteredMeans,
+    KalmanGains,
+    KalmanSteps,
+    SmoothedCovariances,
+)
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
@@ -97,7 +104,8 @@ class KalmanFilter:
             unknown = np.eye(n)[:, space.diffuse]
             A, slack = np.repeat(unknown[None], len(P), axis=0), np.empty((len(P), n))
             start = self._kernel("diffuse_covariances", 2 * n * n * (n + p))
-            wrong = self._each(lambda a, b: start(steps, gains, vague, a, b, P, A, slack, self._room()))
+            told = DiffuseStart(P, A, slack)
+            wrong = self._each(lambda a, b: start(steps, gains, vague, a, b, told, self._room()))
         if max(wrong) < 0 and form == "square-root":
             S, run = root(P), self._kernel("root_covariances", n * n * (3 * n + p))
             rooted = steps._replace(Q=root(space.transition_cov))
@@ -125,21 +133,16 @@ class KalmanFilter:
         """Run a kernel over the sequences, in some parts of about equally many rows."""
         return in_parallel(lambda task, _: work(*task), sequence_ranges(self.offsets), lambda: None)
 
-    def filter_means(self, y: Array, d: Array, c: Array, start: Array) -> tuple[Array, Array, Array, Array]:
+    def filter_means(self, y: Array, d: Array, c: Array, start: Array) -> FilteredMeans:
         """Return means before and after each step, innovations and log likelihoods, for observations missing as here."""
-        rows, n = len(y), self.space.n_states
-        before, after, innovation = np.empty((rows, n)), np.empty((rows, n)), np.empty(y.shape)
-        log_prob = np.empty(len(self.offsets) - 1)
-        run = self._kernel("filter_means", n * (n + 2 * y.shape[1]))
-        means = (before, after, innovation)
-        self._each(
-            lambda a, b: run(
-                self.steps, self.gains, (c, d), start, y, a, b, means, log_prob, np.empty((1, y.shape[1]))
-            )
-        )
-        return before, after, innovation, log_prob
+        (rows, p), n = y.shape, self.space.n_states
+        made = np.empty((rows, n)), np.empty((rows, n)), np.empty(y.shape), np.empty(len(self.offsets) - 1)
+        means, run = FilteredMeans(*made), self._kernel("filter_means", n * (n + 2 * p))
+        steps, gains = self.steps, self.gains
+        self._each(lambda a, b: run(steps, gains, (c, d), start, y, a, b, means, np.empty((1, p))))
+        return means
 
-    def smooth_means(self, before: Array, innovation: Array) -> Array:
+    def smooth_means(self, means: FilteredMeans) -> Array:
         """Return the means of the states given their whole sequences."""
         n = self.space.n_states
         vague = self.vague
@@ -151,23 +154,23 @@ class KalmanFilter:
                         f"the observations up to {self.at(int(end))} do not tell all states that start diffuse; give "
                         "those an initial_cov="
                     )
-        steps, gains, means = self.steps, self.gains, (before, innovation)
-        out, r = np.empty_like(before), np.zeros((len(steps.begin), n))
+        steps, gains = self.steps, self.gains
+        out, r = np.empty_like(means.before), np.zeros((2 * len(steps.begin), n))
         run = self._kernel("smooth_means", n * (2 * n + 2 * self.y.shape[1]))
         self._each(lambda a, b: run(steps, gains, a, b, means, r, out, np.empty((1, n))))
         if vague is not None:
-            start, u = self._kernel("diffuse_means", n * (3 * n + 4 * self.y.shape[1])), np.zeros_like(r)
-            self._each(lambda a, b: start(steps, gains, vague, a, b, means, r, u, out, np.empty((1, n))))
+            start = self._kernel("diffuse_means", n * (3 * n + 4 * self.y.shape[1]))
+            self._each(lambda a, b: start(steps, gains, vague, a, b, means, r, out, np.empty((1, n))))
         return out
 
     @cached_property
-    def _means(self) -> tuple[Array, Array, Array, Array]:
+    def _means(self) -> FilteredMeans:
         return self.filter_means(self.y, self.d, self.c, self.space.initial_mean)
 
     @property
     def log_prob(self) -> Array:
         """The log likelihood of each sequence."""
-        return self._means[3]
+        return self._means.log_prob
 
     @cached_property
     def filtered(self) -> Filtered:
@@ -192,22 +195,19 @@ class KalmanFilter:
     def smoothed(self) -> Smoothed:
         """The states given whole sequences."""
         rows, n = len(self.y), self.space.n_states
-        means = self.smooth_means(self._means[0], self._means[2])
-        place, cov, entering = np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n))
+        means = self.smooth_means(self._means)
         gains, vague = self.gains, self.vague
+        place, cov, entering = np.empty(rows, dtype=np.int64), np.empty((rows, n, n)), np.empty((rows, n, n))
+        vague_entering = np.empty((0, n, n) if vague is None else (rows, n, n))
+        found = SmoothedCovariances(place, cov, entering, vague_entering)
         each = 1 if vague is None else 3
         N = np.zeros((each * len(self.steps.begin), n, n))
         turned = self.steps._replace(T=np.ascontiguousarray(self.space.transition.swapaxes(1, 2)))
         run = self._kernel("smooth_covariances", n * n * (4 * n + self.y.shape[1]))
-        self._each(lambda a, b: run(turned, gains, a, b, N, each, place, cov, entering, self._room()))
+        self._each(lambda a, b: run(turned, gains, a, b, N, found, self._room()))
         if vague is not None:
-            vague_entering = np.empty_like(vague.before)
             start = self._kernel("diffuse_smooth_covariances", n * n * (12 * n + 6 * self.y.shape[1]))
-            self._each(
-                lambda a, b: start(
-                    turned, gains, vague, a, b, N, place, cov, entering, vague_entering, self._room()
-                )
-            )
+            self._each(lambda a, b: start(turned, gains, vague, a, b, N, found, self._room()))
 
         def lagged() -> Array:
             """Return the covariances of next states with these: T V - Q N T P, P after the step."""
@@ -233,7 +233,7 @@ class KalmanFilter:
         for one in found:
             x, y = simulate(self.space, self.offsets, generator, none, np.zeros((1, self.y.shape[1])))
             means = self.filter_means(self.y - y, self.d, self.c, self.space.initial_mean)
-            one[:] = x + self.smooth_means(means[0], means[2])
+            one[:] = x + self.smooth_means(means)
         return [found[:, a:b] for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)]
 
 

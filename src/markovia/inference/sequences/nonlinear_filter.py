@@ -26,6 +26,7 @@ from markovia.inference.sequences.gaussian_steps import (
     symmetric,
     through_points,
 )
+from markovia.runtime.libraries import jax, jnp
 
 Method: TypeAlias = Literal["extended", "unscented", "cubature", "ensemble", "gaussian-sum"]
 
@@ -93,9 +94,6 @@ class SigmaSum(NamedTuple):
 @lru_cache(maxsize=64)
 def filter_program(f: Callable[..., Any], h: Callable[..., Any], rule: Rule) -> Callable[..., FilterStep]:
     """Return a compiled filter of many sequences: (y, inputs, lengths, known) -> Step, one row a sequence."""
-    import jax
-    import jax.numpy as jnp
-
     run = {"ensemble": _ensemble, "gaussian-sum": _sum}.get(rule.method, _gaussian)
 
     def one(y: Any, u: Any, length: Any, known: Known) -> FilterStep:
@@ -113,9 +111,6 @@ def smoother_program(
     f: Callable[..., Any], h: Callable[..., Any], rule: Rule
 ) -> Callable[..., SmoothedMoments]:
     """Return a compiled smoother: (y, inputs, lengths, known) -> Smoothed."""
-    import jax
-    import jax.numpy as jnp
-
     filtering = filter_program(f, h, rule)
     back = _draws_back if rule.method == "ensemble" else _moments_back
 
@@ -132,8 +127,6 @@ def smoother_program(
 
 
 def _at(function: Callable[..., Any], u: Any) -> Callable[[Any], Any]:
-    import jax.numpy as jnp
-
     def value(x: Any) -> Any:
         return jnp.ravel(jnp.asarray(function(x) if u is None else function(x, u)))
 
@@ -150,8 +143,6 @@ def _rule(rule: Rule, n: int) -> Callable[[Callable[[Any], Any], Any, Any], Stat
 
 def _seen(rule: Rule, moments: Any, h: Any, mean: Any, cov: Any, noise: Any, y: Any) -> Any:
     """Return the state given an observation, its log density, and what was expected of it."""
-    import jax
-
     expected = moments(h, mean, cov)
     found = condition(mean, cov, expected, noise, y)
     for _ in range(
@@ -164,8 +155,6 @@ def _seen(rule: Rule, moments: Any, h: Any, mean: Any, cov: Any, noise: Any, y: 
 
 
 def _gaussian(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep:
-    import jax
-
     moments = _rule(rule, known.start.mean.shape[-1])
     Q, R = known.transition.cov[0], known.observation.cov[0]
 
@@ -184,9 +173,6 @@ def _gaussian(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Filte
 
 
 def _moments_back(found: FilterStep, last: Any) -> tuple[Any, Any]:
-    import jax
-    import jax.numpy as jnp
-
     def step(state: Any, now: Any) -> Any:
         m, P, (cross, ahead, ahead_cov), end = now
         G = smoothing_gain(ahead_cov, cross)
@@ -210,9 +196,6 @@ def _spread(x: Any, other: Any = None) -> Any:
 
 
 def _ensemble(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep:
-    import jax
-    import jax.numpy as jnp
-
     R, (n, p) = known.observation.cov[0], (known.start.mean.shape[-1], y.shape[-1])
     push, blur = root(known.transition.cov[0]), root(R)
     keys = jax.random.split(known.key, 2 * len(y) + 1)
@@ -245,9 +228,6 @@ def _ensemble(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> Filte
 
 
 def _draws_back(found: FilterStep, last: Any) -> tuple[Any, Any]:
-    import jax
-    import jax.numpy as jnp
-
     def step(later: Any, now: Any) -> Any:
         (x, ahead), end = now
         G = smoothing_gain(_spread(ahead), _spread(x, ahead))
@@ -263,8 +243,6 @@ def _draws_back(found: FilterStep, last: Any) -> tuple[Any, Any]:
 
 def moments_of(parts: SigmaSum) -> tuple[Any, Any]:
     """Return the mean and covariance of a normalised sum."""
-    import jax.numpy as jnp
-
     w = jnp.exp(parts.logs)
     mean = w @ parts.mean
     away = parts.mean - mean
@@ -273,7 +251,6 @@ def moments_of(parts: SigmaSum) -> tuple[Any, Any]:
 
 def fewer(parts: SigmaSum, most: int) -> SigmaSum:
     """Return a sum with so many parts: the heaviest, and all others merged into one of the same moments."""
-    import jax.numpy as jnp
     from jax.scipy.special import logsumexp
 
     k = len(parts.logs)
@@ -298,7 +275,6 @@ def fewer(parts: SigmaSum, most: int) -> SigmaSum:
 
 
 def _sum(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep:
-    import jax
     from jax.scipy.special import logsumexp
 
     def pairs(parts: SigmaSum, noise: StateNoise, work: Any) -> Any:
@@ -342,7 +318,6 @@ def _sum(f: Any, h: Any, rule: Rule, y: Any, u: Any, known: Known) -> FilterStep
 @lru_cache(maxsize=64)
 def sample_program(f: Callable[..., Any], h: Callable[..., Any], steps: int) -> Callable[..., Any]:
     """Return a compiled sampler: (keys, inputs, known) -> states and observations, one row a key."""
-    import jax
 
     def draw(key: Any, noise: StateNoise) -> Any:
         one, two = jax.random.split(key)

@@ -22,6 +22,7 @@ from markovia.inference.sequences.hidden_chain import FilteredChain, HiddenChain
 from markovia.inference.sequences.padded import padded_length
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 
 SMALL = 1e-140
 """Shares of states below this count as lost."""
@@ -52,8 +53,6 @@ class ChainPasses(NamedTuple):
 
 def _moved(rows: Any, tables: Any, move: Any) -> Any:
     """Return rows (n, ..., k) of each stretch, each moved on by its own table."""
-    import jax.numpy as jnp
-
     if len(tables) == 2:
         stays = jnp.expand_dims(move == 1, tuple(range(1, rows.ndim)))
         return jnp.where(stays, rows, rows @ tables[0])
@@ -62,16 +61,12 @@ def _moved(rows: Any, tables: Any, move: Any) -> Any:
 
 def _whole(rows: Any) -> tuple[Any, Any]:
     """Return rows that add up to one, and the logarithms of their sums."""
-    import jax.numpy as jnp
-
     total = rows.sum(axis=-1)
     return rows / jnp.where(total > 0.0, total, 1.0)[..., None], jnp.log(total)
 
 
 def _then(one: Any, two: Any) -> Any:
     """Compose products of neighbouring stretches."""
-    import jax.numpy as jnp
-
     (R, r), (R2, r2) = one, two
     tops = jnp.where(R > 0.0, r2[..., None, :], -jnp.inf).max(axis=-1)
     tops = jnp.where(tops > -jnp.inf, tops, 0.0)
@@ -86,9 +81,6 @@ def _scanned(combine: Callable[[Any, Any], Any], elements: Any, *, reverse: bool
     It has a round for each doubling and one body for all of them, which compiles far quicker than JAX's own scan; there are
     few elements, so that its logarithmically greater work does not count.
     """
-    import jax
-    import jax.numpy as jnp
-
     n = jax.tree.leaves(elements)[0].shape[0]
     place = jnp.arange(n)[::-1] if reverse else jnp.arange(n)
 
@@ -106,9 +98,6 @@ def _scanned(combine: Callable[[Any, Any], Any], elements: Any, *, reverse: bool
 
 def _forward(model: Stretches) -> tuple[Any, Any, Any, Any]:
     """Return filtered states, those expected before, log p below the tops, and whether all is well."""
-    import jax
-    import jax.numpy as jnp
-
     n, _, k = model.dens.shape
     steps = (jnp.swapaxes(model.dens, 0, 1), model.moves.T)
 
@@ -150,9 +139,6 @@ def _forward(model: Stretches) -> tuple[Any, Any, Any, Any]:
 
 def _backward(model: Stretches, now: Any, ahead: Any) -> Any:
     """Return smoothed states."""
-    import jax
-    import jax.numpy as jnp
-
     n, _, k = now.shape
     flat = now.reshape(-1, k)
     before = jnp.concatenate([model.start[None], flat[:-1]]).reshape(now.shape)
@@ -179,8 +165,6 @@ def _backward(model: Stretches, now: Any, ahead: Any) -> Any:
 
 def _moved_back(rows: Any, tables: Any, move: Any) -> Any:
     """Return rows (..., n, k), each moved back by its own table."""
-    import jax.numpy as jnp
-
     if len(tables) == 2:
         return jnp.where((move == 1)[:, None], rows, rows @ tables[0].T)
     return jnp.einsum("...nj,nij->...ni", rows, tables[move])
@@ -188,8 +172,6 @@ def _moved_back(rows: Any, tables: Any, move: Any) -> Any:
 
 @cache
 def _program(smoothing: bool) -> Callable[[Stretches], ChainPasses]:
-    import jax
-
     def run(model: Stretches) -> ChainPasses:
         now, ahead, log_prob, well = _forward(model)
         return ChainPasses(now, ahead, _backward(model, now, ahead) if smoothing else None, log_prob, well)
@@ -200,8 +182,6 @@ def _program(smoothing: bool) -> Callable[[Stretches], ChainPasses]:
 @cache
 def _decoder() -> Callable[[Stretches], tuple[Any, Any]]:
     """Return a compiled Viterbi of one sequence, with logarithms in the place of numbers: its path and log p."""
-    import jax
-    import jax.numpy as jnp
 
     def best(rows: Any, tables: Any, move: Any) -> tuple[Any, Any]:
         """Return the best sums over the state before, and that state."""

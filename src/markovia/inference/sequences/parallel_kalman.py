@@ -20,6 +20,7 @@ from markovia.inference.sequences.state_results import FilteredStates, SmoothedS
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jnp
 
 Parallel: TypeAlias = Literal["time"] | None
 
@@ -51,8 +52,6 @@ class KalmanPasses(NamedTuple):
 
 def _step(A: Any, c: Any, Q: Any, C: Any, d: Any, R: Any, y: Any) -> Any:
     """Return a step's element: the next state given this one, and what its observation says about this one."""
-    import jax.numpy as jnp
-
     seen = ~jnp.isnan(y)
     H = jnp.where(seen[:, None], C, 0.0)
     S = H @ Q @ H.T + jnp.where(seen[:, None] & seen, R, 0.0) + jnp.diag(jnp.where(seen, 0.0, 1.0))
@@ -74,8 +73,6 @@ def _times(M: Any, x: Any) -> Any:
 
 def _then(one: Any, two: Any) -> Any:
     """Compose filtering elements of neighbouring stretches."""
-    import jax.numpy as jnp
-
     (A, b, C, eta, J), (A2, b2, C2, eta2, J2) = one, two
     between = jnp.eye(A.shape[-1]) + C @ J2
     forth = _turned(jnp.linalg.solve(_turned(between), _turned(A2)))  # A2 (I + C J2)^-1
@@ -99,7 +96,6 @@ def _before(later: Any, one: Any) -> Any:
 def parallel_program(smoothing: bool) -> Callable[[Matrices, Any], KalmanPasses]:
     """Return a compiled filter, and smoother if asked for, of one sequence: (matrices, y) -> Found."""
     import jax
-    import jax.numpy as jnp
 
     def run(model: Matrices, y: Any) -> KalmanPasses:
         n = model.mean.shape[0]

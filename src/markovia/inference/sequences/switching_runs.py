@@ -20,6 +20,7 @@ from markovia.inference.sequences.switching_filter import (
 )
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax
 
 MOST_PATHS = 2**16
 PLAIN_STEPS = 4000
@@ -65,7 +66,6 @@ def possible_paths(start: Array, moves: Array, steps: int, most: int = MOST_PATH
 
 @lru_cache(maxsize=64)
 def _compiled(answer: Callable[..., Any], **fixed: Any) -> Callable[..., Any]:
-    import jax
     import jax.numpy as jnp
 
     program: Callable[..., Any] = jax.jit(partial(answer, **fixed, xp=jnp))
@@ -82,8 +82,6 @@ def _arithmetic(answer: Callable[..., Any], plain: bool, **fixed: Any) -> Callab
     else:
 
         def run(*given: Any) -> Any:
-            import jax
-
             with x64():
                 return jax.tree.map(np.array, _compiled(answer, **fixed)(*given))
 

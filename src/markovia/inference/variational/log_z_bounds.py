@@ -68,6 +68,11 @@ class LogBounds(InNotebooks):
     lower_record: Record | None = field(default=None, repr=False, compare=False)
     upper_record: Record | None = field(default=None, repr=False, compare=False)
 
+    @classmethod
+    def exactly(cls, log_z: float, who: str, seconds: float, record: Record | None = None) -> "LogBounds":
+        """Return bounds that meet at an exact value."""
+        return cls(log_z, log_z, log_z, True, who, who, who, seconds, record, record)
+
     @property
     def gap(self) -> float:
         """How far the bounds are apart, in nats; zero for impossible evidence."""
@@ -94,7 +99,7 @@ def exact_bounds(log_z: float, engine: Engine, record: Record, seconds: float) -
             f"engine {who!r} estimates the log partition function without bounds on both sides; leave bounds out, or give "
             "the model linear Gaussians, conjugate distributions or tables"
         )
-    return LogBounds(log_z, log_z, log_z, True, who, who, who, seconds, record, record)
+    return LogBounds.exactly(log_z, who, seconds, record)
 
 
 def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> LogBounds:
@@ -132,29 +137,15 @@ def log_partition_bounds(problem: Problem, time_limit: float | None = None) -> L
     if graph.is_forest:
         found = reweighted.minimise(graph)
         value = -np.inf if found is None else found.bound
-        name = reweighted.name
-        return LogBounds(value, value, value, True, name, name, name, now() - start)
+        return LogBounds.exactly(value, reweighted.name, now() - start)
     share = None if time_limit is None else 0.45 * time_limit
     below: MeanField | StructuredMeanField = StructuredMeanField(time_limit=share)
     if graph.n_factors > CLUSTERED and time_limit is None:
         below = MeanField(restarts=2)
     said = below.marginals(problem, ())
     lower = said.log_mass
-    if lower == -np.inf:
-        name = below.name
-        return LogBounds(lower, lower, lower, True, name, name, name, now() - start)
-    if said.record.exact:
-        return LogBounds(
-            lower,
-            lower,
-            lower,
-            True,
-            below.name,
-            below.name,
-            below.name,
-            now() - start,
-            said.record,
-        )
+    if lower == -np.inf or said.record.exact:
+        return LogBounds.exactly(lower, below.name, now() - start, said.record)
     if np.isnan(lower):
         lower = -np.inf
     steps = 10 * RHO_STEPS if time_limit is not None else RHO_STEPS

@@ -29,7 +29,7 @@ from markovia.inference.flat_graphs.consistent_states import States, configurati
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, Course, LogMass, Ranked, Record, Tables
+from markovia.inference.result import Assignment, Course, Ranked, Record, Tables
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, WholeSeed
 from markovia.runtime.clock import now
@@ -123,20 +123,13 @@ class MeanField(Approximate):
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best"})
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
-        """Return the distribution of each target in the best product distribution found."""
+        """Return each target's distribution in the best product found; the mass is NaN where that has no finite bound."""
         graph = flat_graph(problem, targets)
         found = self.ascend(graph, problem)
         if found is None:
             return Tables([], -np.inf)
         mass = found.elbo if np.isfinite(found.elbo) else np.nan
         return Tables(graph.tables(found.q, targets), mass, self.record(found))
-
-    def log_mass(self, problem: Problem) -> LogMass:
-        """Return the best evidence lower bound; NaN if no configuration of positive weight was found."""
-        found = self.ascend(flat_graph(problem, ()), problem)
-        if found is None:
-            return LogMass(-np.inf)
-        return LogMass(found.elbo if np.isfinite(found.elbo) else np.nan, self.record(found))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the most probable states of the product distribution, improved by single changes."""

@@ -26,7 +26,7 @@ from markovia.inference.engine import Engine
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, codes_of, flat_graph
 from markovia.inference.map_bounds.certified import polished
 from markovia.inference.problem import Problem
-from markovia.inference.result import Assignment, LogMass, Ranked, Record, Tables
+from markovia.inference.result import Assignment, Ranked, Record, Tables
 from markovia.inference.variational.mean_field import AscentDetails, MeanField
 from markovia.inference.variational.mean_field_clusters import KINDS, clusters_of
 from markovia.runtime.array_types import Array, Ints
@@ -98,13 +98,6 @@ class StructuredMeanField(Approximate):
             return Tables([], -np.inf)
         mass = run.elbo if run.finite else np.nan
         return Tables(run.graph.tables(run.q, targets), mass, self.record(run))
-
-    def log_mass(self, problem: Problem) -> LogMass:
-        """Return the evidence lower bound; NaN if no configuration of positive weight was found."""
-        run = self.ascend(problem, ())
-        if run is None:
-            return LogMass(-np.inf)
-        return LogMass(run.elbo if run.finite else np.nan, self.record(run))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the most probable configuration of each cluster together, improved by single changes."""

@@ -37,7 +37,7 @@ from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.flat_graphs.possibility import proved_impossible
 from markovia.inference.flat_graphs.spanning_forests import Forests
 from markovia.inference.problem import Problem
-from markovia.inference.result import Course, LogMass, Record, Tables
+from markovia.inference.result import Course, Record, Tables
 from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, Damping, FromZero, TimeLimit, Tolerance, WholeSeed
@@ -156,12 +156,6 @@ class TreeReweighted(Approximate):
         if found is None:
             return Tables([], -np.inf)
         return Tables(graph.tables(found.marginals, targets), found.bound, self.record(graph, found))
-
-    def log_mass(self, problem: Problem) -> LogMass:
-        """Return the lowest upper bound found."""
-        graph = flat_graph(problem, () if isinstance(self.rho, str) else None)
-        found = self.minimise(graph)
-        return LogMass(-np.inf) if found is None else LogMass(found.bound, self.record(graph, found))
 
     def record(self, graph: FlatGraph, found: Reweighted) -> Record:
         """Return what an answer says about the minimisation it came from."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
+from markovia.errors import InvalidArgument, UnsupportedModel, check_known
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.triangulation.elimination import eliminate
@@ -62,7 +62,7 @@ def mini_bucket_sampler(problem: Problem, targets: Iterable[str] | None, entries
         buckets[min(place[i] for i in table.scope)].append(table)
     steps: list[DrawStep] = []
     for k, v in enumerate(order):
-        groups = _groups([alone[v], *buckets[k]], v, cards, entries)
+        groups = _groups([alone[v], *buckets[k]], cards, entries)
         products = [_product(group, v, cards) for group in groups]
         for product in products:
             if len(product.scope) > 1:
@@ -81,7 +81,7 @@ def _elimination_order(graph: FlatGraph) -> list[int]:
     return [v for v, _ in eliminate(adjacency, heuristic)]  # type: ignore[arg-type]
 
 
-def _groups(tables: Sequence[DrawTable], v: int, cards: Sequence[int], entries: int) -> list[list[DrawTable]]:
+def _groups(tables: Sequence[DrawTable], cards: Sequence[int], entries: int) -> list[list[DrawTable]]:
     """Split a bucket greedily, largest tables first, so that each product has at most `entries` entries."""
     groups: list[tuple[set[int], list[DrawTable]]] = []
     for table in sorted(tables, key=lambda t: -t.values.size):
@@ -172,9 +172,7 @@ def marginal_sampler(
     problem: Problem, targets: Iterable[str] | None, marginals: Mapping[str, Any]
 ) -> SequentialSampler:
     """Draw every variable on its own, from given marginals mixed with a little of the uniform distribution."""
-    for name in marginals:
-        if name not in problem.variables:
-            raise UnknownVariable(name, problem.variables, "the model, named by proposal=")
+    check_known(marginals, problem.variables, "the model, named by proposal=")
     target = _Target(problem, targets)
     steps = []
     for variable in target.free:
@@ -200,9 +198,7 @@ def marginal_sampler(
     return target.sampler(steps)
 
 
-def network_sampler(
-    problem: Problem, targets: Iterable[str] | None, pieces: Sequence[Piece]
-) -> SequentialSampler:
+def network_sampler(problem: Problem, pieces: Sequence[Piece]) -> SequentialSampler:
     """Draw the free variables from the conditionals of another network, given the observed states."""
     conditionals = [p for p in pieces if isinstance(p, Conditional)]
     if len(conditionals) < len(pieces):

@@ -147,7 +147,7 @@ def make_sampler(
         )
     if isinstance(proposal, Mapping):
         return marginal_sampler(problem, targets, proposal)
-    return network_sampler(problem, targets, proposal.pieces())
+    return network_sampler(problem, proposal.pieces())
 
 
 def _entries(engine: ImportanceSampling, problem: Problem) -> int:

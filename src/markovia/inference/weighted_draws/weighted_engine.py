@@ -18,7 +18,7 @@ from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
-from markovia.inference.result import Draws, LogMass, Record, Tables
+from markovia.inference.result import Draws, Record, Tables
 from markovia.inference.weighted_draws.resampling import Scheme, resample
 from markovia.inference.weighted_draws.sequential_draws import Codes, SequentialSampler
 from markovia.inference.weighted_draws.weight_diagnostics import (
@@ -74,11 +74,6 @@ class WeightedEngine(Approximate):
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
         return self._answer(problem, targets, [(n,) for n in targets])
-
-    def log_mass(self, problem: Problem) -> LogMass:
-        """Return the log of an unbiased estimate of the mass that agrees with the findings."""
-        found = self._answer(problem, [], [])
-        return LogMass(found.log_mass, found.record)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw configurations by resampling weighted ones (systematic); at least ten are made for each one kept."""

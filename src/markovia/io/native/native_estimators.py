@@ -63,10 +63,6 @@ PARTS: dict[str, str] = {
     "FeaturePosterior": "markovia.models.mixtures.latent_features:FeaturePosterior",
     "Tokenizer": "markovia.data.text.document_texts:Tokenizer",
     "PartitionPosterior": "markovia.inference.collapsed.partition_posterior:PartitionPosterior",
-    "NormalFamily": "markovia.learning.components.conjugate:NormalFamily",
-    "BernoulliFamily": "markovia.learning.components.conjugate:BernoulliFamily",
-    "PoissonFamily": "markovia.learning.components.conjugate:PoissonFamily",
-    "DirichletFamily": "markovia.learning.components.conjugate:DirichletFamily",
     "Groups": "markovia.learning.latent.group_em:Groups",
     "OnlineState": "markovia.learning.latent.group_em:OnlineState",
     "LowRank": "markovia.learning.components.low_rank:LowRank",
@@ -83,6 +79,13 @@ PARTS: dict[str, str] = {
     "Multinomial": "markovia.learning.components.discrete:Multinomial",
 }
 """Dataclasses that estimators are made of."""
+FORMER = {
+    "NormalFamily": "gaussian",
+    "BernoulliFamily": "bernoulli",
+    "PoissonFamily": "poisson",
+    "DirichletFamily": "multinomial",
+}
+"""Classes of version 0.1 that held the prior of a conjugate component, which now stands beside it."""
 TEMPLATES: dict[str, tuple[str, ...]] = {
     "HMM": ("n_states", "emission", "covariance_type", "structure", "max_iter", "tol", "n_init"),
     "MarkovChain": ("order", "smoothing", "back_off"),
@@ -232,6 +235,8 @@ def _read(node: JsonNode) -> Any:
     name = node.get("object").text()
     if name in ESTIMATORS:
         return _made(node.get("fields"))
+    if name in FORMER:
+        return _former_family(FORMER[name], {n: _read(v) for n, v in node.get("fields").fields()})
     if name not in PARTS:
         node.get("object").fail(f"expected one of {', '.join((*ESTIMATORS, *PARTS))}")
     cls = resolve(PARTS[name])
@@ -239,6 +244,17 @@ def _read(node: JsonNode) -> Any:
     for key, item in node.get("fields").fields():
         object.__setattr__(made, key, _read(item))
     return made
+
+
+def _former_family(name: str, prior: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Return a conjugate component and its prior, which once were one object."""
+    from markovia.learning.components.conjugate_priors import blank_component
+
+    diagonal, levels = prior.pop("diagonal", False), prior.pop("levels", ())
+    if "weights" in prior:
+        name, prior = "categorical" if levels else name, {"concentration": prior["weights"]}
+    width = len(next(iter(prior.values())))
+    return blank_component(name, width, diagonal=diagonal, levels=levels), prior
 
 
 def _read_array(node: JsonNode) -> Any:

@@ -11,7 +11,7 @@ from math import inf, log, log2
 from markovia.kernels.clique_trees import program_sections as at
 from markovia.kernels.clique_trees.strided import LOOSE, MULTIPLY, NO, SET, ZERO, walk
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.pointers import beyond, pointer
+from markovia.kernels.pointers import beyond, pointer, pointers
 
 LIMIT = -960.0
 """log2 of the smallest positive number that a product may hold; sums of it can still be scaled."""
@@ -110,6 +110,17 @@ def room_of(program, floats, ints):
         beyond(ints, 5 * axes + operands + operands * axes),
         axes,
     )
+
+
+@inner(bare=True)
+def opened(packed, room):
+    """Return the program, and the parts of the tree, of its state and of a thread's room.
+
+    Packed are the program and the state's numbers, whole numbers and flags; the room is numbers and whole numbers.
+    """
+    p, floats, ints, flags = pointers(packed)
+    room_floats, room_ints = pointers(room)
+    return p, tree_of(p), state_of(p, floats, ints, flags), room_of(p, room_floats, room_ints)
 
 
 @inner(bare=True)
@@ -323,12 +334,9 @@ def row_of(c, tree, state, room, fixed, out):
 
 
 @kernel(bare=True)
-def table_of(c, program, floats, ints, flags, room_floats, room_ints, out):
+def table_of(c, packed, room, out):
     """Compute a clique's whole table into `out`."""
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     n_axes, size, _ = measure(c, tree, state, room)
     n, _ = operands(c, n_axes, tree, state, room)
     multiply(NO, NO, n, n_axes, ZERO, size, state.values, pointer(out), room)

@@ -91,6 +91,7 @@ def find_cliques(scope_start, scope, card, order, work, sizes):
         if low < n:
             factor_next[f] = factor_head[low]
             factor_head[low] = f
+    # the clique of each slot: itself, the later slots of its factors, and those of the cliques below, without repetition
     at = 0
     for v in range(n):
         if at + n - v > room:
@@ -135,12 +136,14 @@ def find_cliques(scope_start, scope, card, order, work, sizes):
             u = child_next[u]
         merged[v] = base
         top[base] = v
+        # its parent is the clique of the first slot to go after it
         if last > at:
             p = pool[last - 1]
             above[v] = p
             child_next[v] = child_head[p]
             child_head[p] = v
         at = last + 1
+    # number the cliques that are left, and let everything point to these numbers
     count = 0
     length = 0
     total = 0.0

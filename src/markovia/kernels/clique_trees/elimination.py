@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.kernels.kernel import kernel
-from markovia.kernels.pointers import beyond, pointer
+from markovia.kernels.pointers import beyond, pointers
 
 Ints = NDArray[np.int64]
 
@@ -30,30 +30,23 @@ NO_ROOM = -1.0
 
 
 @kernel(bare=True)
-def search_order(scope_start, scope, card, stage, first, share, most, limit, order, work, numbers):
+def search_order(scopes, stage, first, share, most, limit, order, work, numbers):
     """Try several heuristics, then perturbed restarts; write the best order found.
 
-    Returns the total of its table sizes (infinity if no order stays below `limit`, `NO_ROOM` if the search has to be called
-    again with more room), and the total length of its cliques. Vertices of a smaller `stage` come first, those of a negative
-    one are left out. Pass 0 is min-fill, 1 weighted-min-fill, 2 min-weight; later passes are these with noise; `first` is
-    the one to begin with. The search goes on while the next pass would keep its steps below `share` times the best total so
+    `scopes` are where each scope begins (scopes + 1,), the vertices of scopes, and the states of each vertex (n,). Returns
+    the total of its table sizes (infinity if no order stays below `limit`, `NO_ROOM` if the search has to be called again
+    with more room), and the total length of its cliques. Vertices of a smaller `stage` come first, those of a negative one
+    are left out. Pass 0 is min-fill, 1 weighted-min-fill, 2 min-weight; later passes are these with noise; `first` is the
+    one to begin with. The search goes on while the next pass would keep its steps below `share` times the best total so
     far, and below `most`: what it may cost grows with what it may save. It ends at a fifth of that if the last four passes
     found nothing better. Counting steps instead of seconds makes plans reproducible.
 
     `work` has room for `9 n + 2` numbers, twice the number of vertices rounded up to a power of two, and the lists of
     neighbours; `numbers` for `7 n + 1`.
     """
-    n = len(card)
-    n_scopes = len(scope_start) - 1
-    end = len(work)
-    scope_start, scope, card, stage, order = (
-        pointer(scope_start),
-        pointer(scope),
-        pointer(card),
-        pointer(stage),
-        pointer(order),
-    )
-    pool, logs = pointer(work), pointer(numbers)
+    n, n_scopes, end = len(scopes[2]), len(scopes[0]) - 1, len(work)
+    scope_start, scope, card = pointers(scopes)
+    stage, order, pool, logs = pointers((stage, order, work, numbers))
     leaves = 1
     while leaves < n:
         leaves *= 2
@@ -124,6 +117,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
             used += d + 4
             steps += d + 4
             weight[v] = 0.5 if kind == MIN_FILL else logs[v]
+        # scores in the whole graph, worked out once for each kind: what eliminating a vertex fills in, or its table
         if not seen & (1 << kind):
             seen |= 1 << kind
             for v in range(n):
@@ -145,6 +139,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
                 else:
                     s += whole
                 known[kind * n + v] = s
+        # a tournament over all vertices: those of an earlier stage first, then small scores, ties and noise at random
         key[n] = inf
         for v in range(leaves):
             winner[leaves + v] = v if v < n else n
@@ -159,6 +154,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
         found = 0
         done = 0
         while done < vertices:
+            # eliminate the winner; its clique is itself and its neighbours
             v = winner[1]
             first_near, d = begin[v], size[v]
             last_near = first_near + d
@@ -236,6 +232,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
                     else:
                         score[u] += weight[w]
                         score[w] += weight[u]
+                    # write the edge into both lists; a list that is full moves to the end, with room to double
                     p = u
                     q = w
                     for _ in range(2):
@@ -252,6 +249,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
                         size[p] += 1
                         p = w
                         q = u
+            # play the matches again of all whose score changed
             for i in range(waiting):
                 x = queue[i]
                 if i > 0:
@@ -267,6 +265,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
                         break
                     winner[j] = a
                     j >>= 1
+        # a better order than the best so far
         if done == vertices and (total < limit or k == first):
             if total < 0.99 * limit:
                 latest = k
@@ -274,6 +273,7 @@ def search_order(scope_start, scope, card, stage, first, share, most, limit, ord
             length = found
             for i in range(vertices):
                 order[i] = trial[i]
+        # go on only while another pass would cost little beside what it may save
         k += 1
         allowed = share * limit if share * limit < most else most
         expected = steps * (1.0 + 1.0 / (k - first))
@@ -307,7 +307,7 @@ def find_order(
     def search(run: Any, most: float) -> tuple[float, int]:
         size = room
         while True:
-            given = (scope_start, scope, card, stage, first, share, most, limit, order)
+            given = ((scope_start, scope, card), stage, first, share, most, limit, order)
             total, length = run(*given, np.empty(size, np.int64), numbers)
             if total != NO_ROOM:
                 return total, length

@@ -15,7 +15,7 @@ from math import inf, log
 
 from markovia.kernels.clique_trees.strided import ADD, MULTIPLY, SET, walk
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.pointers import beyond, pointer
+from markovia.kernels.pointers import beyond, pointer, pointers
 
 DONE, IMPOSSIBLE, OUT_OF_RANGE, TOO_LARGE = 0, 1, 2, 3
 SMALL, LARGE = 1e-100, 1e100
@@ -179,6 +179,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
     mass = 1.0
     logs = 0.0
     top = 0
+    # factors over columns that every row observes: one number each
     for f in range(tree.factor_start[n], tree.factor_start[n + 1]):
         x = tree.factor_at[f]
         for j in range(tree.fixed_start[f], tree.fixed_start[f + 1]):
@@ -187,6 +188,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
             return IMPOSSIBLE, -inf
         mass, logs = _fold(mass, logs, values[x])
     for c in range(n):
+        # the axes of the clique that are missing here; observed ones fall away
         begin = tree.clique_start[c]
         edge = begin + tree.n_separator[c]
         m = 0
@@ -203,6 +205,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
                     separator = size
                 if size > room:
                     return TOO_LARGE, 0.0
+        # its factors, with the row's states put in: tables to multiply, or numbers that join the mass
         k = 0
         low = 1.0
         for f in range(tree.factor_start[c], tree.factor_start[c + 1]):
@@ -234,6 +237,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
         work.message_size[c] = separator
         if m == 0:
             continue
+        # messages of its children; those without a separator are in the mass already
         for i in range(tree.child_start[c], tree.child_start[c + 1]):
             child = tree.children[i]
             if work.message_size[child] > 1:
@@ -244,6 +248,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
                 k += 1
         if top + size + 2 * separator > room:
             return TOO_LARGE, 0.0
+        # multiply; the table is watched where entries may get too small
         if k == 0:
             for i in range(top, top + size):
                 floats[i] = 1.0
@@ -257,6 +262,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
                     return status, -inf
                 if taken != 1.0:
                     mass, logs = _fold(mass, logs, taken)
+        # sum onto the separator; over the table itself, unless the way down needs that
         out = top + size if work.asked[c] else top
         rest = size // separator
         x = top
@@ -272,6 +278,7 @@ def _collect_row(tree, codes, work, values, factor_low, floats, room):
             return IMPOSSIBLE, -inf
         mass, logs = _fold(mass, logs, peak)
         inverse = 1.0 / peak
+        # keep the table for the way down, and ask the parent for its belief
         if work.asked[c]:
             for i in range(top, top + size):
                 floats[i] *= inverse
@@ -364,19 +371,23 @@ def _drop_barren(tree, work):
 
 
 @kernel(bare=True)
-def answer_rows(program, values, factor_low, codes, first, last, ints, floats, width, out, log_mass, status):
+def answer_rows(packed, codes, first, last, room, width, found):
     """Answer rows `first..last` of a matrix of state codes (-1: missing).
 
-    Writes the log of each row's mass, the posteriors of its targets (`width` numbers a row in the flat `out`), and a
-    status. `ints` is this thread's room to work in (`room_for`), `floats` that for a number a clique and for tables.
+    `packed` is the program, the values of all factors and the least of each; the room of this thread whole numbers
+    (`room_for`) and numbers, one a clique and then for tables. Found are the posteriors of each row's targets (`width`
+    numbers a row, flat), the log of its mass, and a status.
     """
-    columns, room = codes.shape[1], len(floats)
-    tree = _tree_of(pointer(program))
-    work = _work_of(tree, pointer(ints), pointer(floats))
-    values, factor_low, codes, out = pointer(values), pointer(factor_low), pointer(codes), pointer(out)
-    log_mass, status = pointer(log_mass), pointer(status)
-    floats = beyond(pointer(floats), tree.n_cliques)
-    room -= tree.n_cliques
+    _, numbers = room
+    columns, left = codes.shape[1], len(numbers)
+    program, values, factor_low = pointers(packed)
+    ints, floats = pointers(room)
+    out, log_mass, status = pointers(found)
+    codes = pointer(codes)
+    tree = _tree_of(program)
+    work = _work_of(tree, ints, floats)
+    floats = beyond(floats, tree.n_cliques)
+    left -= tree.n_cliques
     for f in range(tree.n_factors):
         work.dropped[f] = 0
     for r in range(first, last):
@@ -393,9 +404,9 @@ def answer_rows(program, values, factor_low, codes, first, last, ints, floats, w
             for k in range(tree.target_start[c], tree.target_start[c + 1]):
                 if work.code[tree.target_slot[k]] < 0:
                     work.asked[c] = 1
-        found, log_mass[r] = _collect_row(tree, row, work, values, factor_low, floats, room)
-        status[r] = found
-        if found != DONE or tree.n_targets == 0:
+        ended, log_mass[r] = _collect_row(tree, row, work, values, factor_low, floats, left)
+        status[r] = ended
+        if ended != DONE or tree.n_targets == 0:
             continue
         answer = beyond(out, r * width)
         for i in range(width):

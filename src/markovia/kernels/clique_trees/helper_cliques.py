@@ -6,7 +6,7 @@ them. Tables that together span a small part of its variables are multiplied the
 
 from markovia.kernels.clique_trees.clique_trees import parts
 from markovia.kernels.kernel import kernel
-from markovia.kernels.pointers import beyond, pointer
+from markovia.kernels.pointers import beyond, pointer, pointers
 
 LARGE = 2048.0
 """Entries from which a clique gets helpers."""
@@ -15,7 +15,7 @@ SHARE = 24.0
 
 
 @kernel(bare=True)
-def group(n, scope_start, scope, card, order, work, sizes, entries, count, end):
+def group(n, scopes, order, work, sizes, entries, count, end):
     """Put helper cliques below large cliques that multiply many tables; return (cliques, where the pool ends).
 
     A helper holds the product of several factors and messages whose variables together span a small part of the clique. It
@@ -23,9 +23,9 @@ def group(n, scope_start, scope, card, order, work, sizes, entries, count, end):
     the way down sums onto one instead of many. `entries` has room for a number an operand, the pool for a slot list of every
     two operands.
     """
-    n_factors = len(scope_start) - 1
-    scope_start, scope, card, order = pointer(scope_start), pointer(scope), pointer(card), pointer(order)
-    sizes, entries = pointer(sizes), pointer(entries)
+    n_factors = len(scopes[0]) - 1
+    scope_start, scope, card = pointers(scopes)
+    order, sizes, entries = pointer(order), pointer(sizes), pointer(entries)
     made = parts(pointer(work), n, n_factors)
     pool = made.pool
     child_head, child_next, factor_head = made.spare, beyond(made.spare, n), beyond(made.spare, 2 * n)
@@ -38,6 +38,7 @@ def group(n, scope_start, scope, card, order, work, sizes, entries, count, end):
     chosen = beyond(made.spare, 6 * n + 2 * n_factors)
     for v in range(n):
         mark[v] = -1
+    # children and factors of each clique as linked lists
     for c in range(count):
         child_head[c] = -1
         factor_head[c] = -1
@@ -83,6 +84,7 @@ def group(n, scope_start, scope, card, order, work, sizes, entries, count, end):
             entries[j] = size
             listed[j] = o
             m += 1
+        # each operand in turn begins a helper and takes in all that leave it small enough
         for a in range(m):
             if listed[a] < 0:
                 continue
@@ -116,6 +118,7 @@ def group(n, scope_start, scope, card, order, work, sizes, entries, count, end):
                 joined += 1
             if joined < 2:
                 continue
+            # write the helper down as a child of the large clique, its operands below it
             made.begin[total] = end
             for i in range(n_members):  # later slots first
                 s = members[i]

@@ -4,9 +4,7 @@ from markovia.kernels.clique_trees import program_sections as at
 from markovia.kernels.clique_trees.clique_tables import (
     DONE,
     measure,
-    room_of,
-    state_of,
-    tree_of,
+    opened,
 )
 from markovia.kernels.clique_trees.propagation import (
     clear,
@@ -23,17 +21,15 @@ from markovia.kernels.pointers import beyond, pointer
 
 
 @kernel(bare=True)
-def collect_part(c, part, parts, maximise, program, floats, ints, flags, room_floats, room_ints, shares):
+def collect_part(c, part, parts, maximise, packed, room, shares):
     """Compute one part of a clique's table and its share of the message; with `part` -1, join the shares and send."""
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     shares = pointer(shares)
-    n_axes, size, separator = measure(c, tree, state, room)
+    sizes = measure(c, tree, state, room)
+    separator = sizes[2]
     if part >= 0:
         own = beyond(shares, part * separator)
-        status, _ = fill(part, parts, maximise, c, n_axes, size, size // separator, tree, state, room, own)
+        status, _ = fill((part, parts), maximise, c, sizes, tree, state, room, own)
         return status
     for s in range(separator):
         t = shares[s]
@@ -48,31 +44,29 @@ def collect_part(c, part, parts, maximise, program, floats, ints, flags, room_fl
 
 
 @kernel(bare=True)
-def distribute_part(c, part, parts, program, floats, ints, flags, room_floats, room_ints, shares, totals):
+def distribute_part(c, part, parts, packed, room, shares, totals):
     """Sum one part of a clique's belief onto its children's separators and its own variables.
 
     With `part` -1, say how much room the shares of the separators take (-1: nothing is to be done); with `parts`, join them.
     """
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    p, tree, state, room = opened(packed, room)
     shares, totals = pointer(shares), pointer(totals)
     waiting = waiting_for(c, tree, state)
     own = state.wanted[c] == 2 and state.marginal_stale[c] != 0
-    n_axes, size, separator = measure(c, tree, state, room)
+    sizes = measure(c, tree, state, room)
+    n_axes = sizes[0]
     n_shares = wanted_strides(c, n_axes, tree, state, room.child_strides)
     if part < 0:
         return n_shares if waiting > 0 or own else -1
     marginals = tree.marginal_at[p[at.N_SLOTS]]
     if part < parts:
-        open_clique(c, separator, tree, state, room.ratio)
+        open_clique(c, sizes[2], tree, state, room.ratio)
         shares = beyond(shares, part * n_shares)
         totals = beyond(totals, part * marginals)
         for s in range(n_shares):
             shares[s] = 0.0
         clear(c, n_axes, tree, totals)
-        pour(part, parts, c, n_axes, size, separator, waiting, own, tree, state, room, shares, totals)
+        pour((part, parts), c, sizes, waiting, own, tree, state, room, (shares, totals))
         return DONE
     for k in range(1, parts):
         for s in range(n_shares):

@@ -22,12 +22,10 @@ from markovia.kernels.clique_trees.clique_tables import (
     measure,
     message_strides,
     multiply,
+    opened,
     operands,
     place_block,
     reduce_rows,
-    room_of,
-    state_of,
-    tree_of,
 )
 from markovia.kernels.clique_trees.strided import (
     ADD,
@@ -48,8 +46,14 @@ ALL, NOTHING, AS_MARKED = -1, -2, -3
 
 
 @inner(bare=True)
-def fill(part, parts, maximise, c, n_axes, size, rest, tree, state, room, sums):
-    """Compute a part of a clique's table block by block and reduce it onto `sums`; return (status, log scale taken out)."""
+def fill(share, maximise, c, sizes, tree, state, room, sums):
+    """Compute a part of a clique's table block by block and reduce it onto `sums`; return (status, log scale taken out).
+
+    The share is which part of how many, the sizes are those of `measure`.
+    """
+    part, parts = share
+    n_axes, size, separator = sizes
+    rest = size // separator
     n, lowest = operands(c, n_axes, tree, state, room)
     watched = lowest <= SAFE
     lead, block = blocks_of(room.dims, n_axes, size)
@@ -145,8 +149,11 @@ def wanted_strides(c, n_axes, tree, state, strides):
 
 
 @inner(bare=True)
-def pour(part, parts, c, n_axes, size, separator, waiting, own, tree, state, room, shares, totals):
+def pour(share, c, sizes, waiting, own, tree, state, room, onto):
     """Compute a part of a clique's belief and sum it onto its waiting children's separators and its own variables."""
+    part, parts = share
+    n_axes, size, separator = sizes
+    shares, totals = onto
     rest = size // separator
     start = tree.table_at[c]
     n = 0
@@ -168,21 +175,14 @@ def pour(part, parts, c, n_axes, size, separator, waiting, own, tree, state, roo
         else:
             spread_rows(MULTIPLY, table, block // rest, rest, ratio, ONE, ZERO)
         strides = room.child_strides
-        onto = shares
+        below = shares
         for _ in range(waiting):
             x = 0
             for a in range(lead):
                 x += room.place[a] * strides[a]
-            walk(
-                ADD,
-                table,
-                beyond(onto, x),
-                n_axes - lead,
-                beyond(room.dims, lead),
-                beyond(strides, lead),
-                room.scratch,
-            )
-            onto = beyond(onto, strides[n_axes])
+            dims, steps = beyond(room.dims, lead), beyond(strides, lead)
+            walk(ADD, table, beyond(below, x), n_axes - lead, dims, steps, room.scratch)
+            below = beyond(below, strides[n_axes])
             strides = beyond(strides, n_axes + 1)
         if not own:
             continue
@@ -257,16 +257,13 @@ def clear(c, n_axes, tree, totals):
 
 
 @kernel(bare=True)
-def run(first, last, maximise, up, wanted, code, program, floats, ints, flags, room_floats, room_ints):
+def run(first, last, maximise, up, wanted, code, packed, room):
     """Bring cliques `first..last` up to date, upwards and then downwards; return (status, log of the scale taken out).
 
     Evidence is entered first where `code` has the state of every slot (-1: not observed); up, dirty cliques send their
     messages; down, beliefs go to the home of the wanted slot, or where else `wanted` says.
     """
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    p, tree, state, room = opened(packed, room)
     observed = pointer(code)
     section = beyond(p, at.SECTIONS)
     for v in range(len(code)):
@@ -279,12 +276,10 @@ def run(first, last, maximise, up, wanted, code, program, floats, ints, flags, r
         lost = 0.0
         for c in range(first, last):
             if state.dirty[c]:
-                n_axes, size, separator = measure(c, tree, state, room)
-                status, scale = fill(
-                    ZERO, ONE, maximise, c, n_axes, size, size // separator, tree, state, room, room.sums
-                )
+                sizes = measure(c, tree, state, room)
+                status, scale = fill((ZERO, ONE), maximise, c, sizes, tree, state, room, room.sums)
                 if status == DONE:
-                    status = send(c, separator, scale, room.sums, tree, state)
+                    status = send(c, sizes[2], scale, room.sums, tree, state)
                 if status != DONE:
                     return status, 0.0
             term = state.log_scale[c] - lost
@@ -307,26 +302,14 @@ def run(first, last, maximise, up, wanted, code, program, floats, ints, flags, r
         waiting = waiting_for(c, tree, state)
         own = state.wanted[c] == 2 and state.marginal_stale[c] != 0
         if waiting > 0 or own:
-            n_axes, size, separator = measure(c, tree, state, room)
-            open_clique(c, separator, tree, state, room.ratio)
+            sizes = measure(c, tree, state, room)
+            n_axes = sizes[0]
+            open_clique(c, sizes[2], tree, state, room.ratio)
             for s in range(wanted_strides(c, n_axes, tree, state, room.child_strides)):
                 room.shares[s] = 0.0
             if own:
                 clear(c, n_axes, tree, state.marginals)
-            pour(
-                ZERO,
-                ONE,
-                c,
-                n_axes,
-                size,
-                separator,
-                waiting,
-                own,
-                tree,
-                state,
-                room,
-                room.shares,
-                state.marginals,
-            )
+            onto = (room.shares, state.marginals)
+            pour((ZERO, ONE), c, sizes, waiting, own, tree, state, room, onto)
             deliver(c, n_axes, own, tree, state, room, room.shares)
     return DONE, total

@@ -5,7 +5,11 @@ clique removes, all that lies below included. So one walk down chooses them cliq
 after maximising, or one drawn in proportion after summing.
 """
 
-from markovia.kernels.clique_trees.clique_tables import measure, room_of, row_of, state_of, tree_of
+from markovia.kernels.clique_trees.clique_tables import (
+    measure,
+    opened,
+    row_of,
+)
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.pointers import beyond, pointer
 
@@ -21,15 +25,12 @@ def _write_states(c, choice, tree, state, fixed, step):
 
 
 @kernel(bare=True)
-def walk_best(first, last, program, floats, ints, flags, room_floats, room_ints, fixed, row):
+def walk_best(first, last, packed, room, fixed, row):
     """Write the states of cliques `first..last` in the best configuration into `fixed` (by slot).
 
     The states of what lies above are read from there. `row` is room for the longest row; it holds the last one in the end.
     """
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     fixed, row = pointer(fixed), pointer(row)
     for c in range(last - 1, first - 1, -1):
         rest = row_of(c, tree, state, room, fixed, row)
@@ -41,18 +42,13 @@ def walk_best(first, last, program, floats, ints, flags, room_floats, room_ints,
 
 
 @kernel(bare=True)
-def draw_clique(
-    c, program, floats, ints, flags, room_floats, room_ints, uniforms, order, fixed, states, running
-):
+def draw_clique(c, packed, room, uniforms, order, fixed, states, running):
     """Draw the states of a clique's own variables for all columns of `fixed`, one uniform number a column.
 
     Columns are gone through in `order`; a stored table is summed up once, another one row by row as the separator's states
     change, so columns with the same ones should be neighbours. `running` is room for a stored table and for any row.
     """
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     n = len(uniforms)
     uniforms, order, fixed = pointer(uniforms), pointer(order), pointer(fixed)
     states, running = pointer(states), pointer(running)

@@ -14,11 +14,9 @@ from markovia.kernels.clique_trees.clique_tables import (
     blocks_of,
     measure,
     multiply,
+    opened,
     operands,
     place_block,
-    room_of,
-    state_of,
-    tree_of,
 )
 from markovia.kernels.clique_trees.propagation import (
     clear,
@@ -34,15 +32,12 @@ from markovia.kernels.pointers import beyond, pointer
 
 
 @kernel(bare=True)
-def support_of(c, program, floats, ints, flags, room_floats, room_ints, found):
+def support_of(c, packed, room, found):
     """List a clique's support, from a collected state without evidence; return (entries, operands).
 
     Nothing is written where `found` is too short for it: called with an empty array, it counts.
     """
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     n_axes, size, separator = measure(c, tree, state, room)
     rest = size // separator
     n, _ = operands(c, n_axes, tree, state, room)
@@ -76,12 +71,9 @@ def support_of(c, program, floats, ints, flags, room_floats, room_ints, found):
 
 
 @kernel(bare=True)
-def collect_support(c, maximise, program, floats, ints, flags, room_floats, room_ints, support):
+def collect_support(c, maximise, packed, room, support):
     """Compute the upward message of a clique from its support; return a status."""
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     support = pointer(support)
     n_axes, _, separator = measure(c, tree, state, room)
     n, lowest = operands(c, n_axes, tree, state, room)
@@ -105,12 +97,9 @@ def collect_support(c, maximise, program, floats, ints, flags, room_floats, room
 
 
 @kernel(bare=True)
-def distribute_support(c, program, floats, ints, flags, room_floats, room_ints, support):
+def distribute_support(c, packed, room, support):
     """Bring a clique's belief down to its children and its own variables from its support, where wanted and stale."""
-    p = pointer(program)
-    tree = tree_of(p)
-    state = state_of(p, pointer(floats), pointer(ints), pointer(flags))
-    room = room_of(p, pointer(room_floats), pointer(room_ints))
+    _program, tree, state, room = opened(packed, room)
     support = pointer(support)
     waiting = waiting_for(c, tree, state)
     own = state.wanted[c] == 2 and state.marginal_stale[c] != 0

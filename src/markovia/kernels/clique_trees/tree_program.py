@@ -57,7 +57,7 @@ def compile_program(
         longest = int((stops - work[first:][:count]).max())
         work = np.concatenate((work, np.empty((n + n_factors) // 2 * longest, np.int64)))
         entries = np.empty(n + n_factors)
-        count, longer = group(n, scope_start, scope, card, order, work, sizes, entries, count, end)
+        count, longer = group(n, (scope_start, scope, card), order, work, sizes, entries, count, end)
         length += longer - end
     s = len(scope)
     lengths = (
@@ -102,6 +102,7 @@ def _lay_out(scope_start, scope, card, order, work, placed, program):
     head, following, number = made.spare, beyond(made.spare, count), beyond(made.spare, 2 * count)
     stack, sequence = beyond(made.spare, 3 * count), beyond(made.spare, 4 * count)
     section = beyond(p, at.SECTIONS)
+    # depth first from the roots, numbers given from the last one down
     top = 0
     for c in range(count):
         head[c] = -1
@@ -125,6 +126,7 @@ def _lay_out(scope_start, scope, card, order, work, placed, program):
             stack[top] = k
             top += 1
             k = following[k]
+    # slots: variables in the order of elimination, and where their posteriors lie
     cards, slots = beyond(p, section[at.CARD]), beyond(p, section[at.SLOT])
     homes, marginal_at = beyond(p, section[at.HOME]), beyond(p, section[at.MARGINAL_AT])
     marginals = 0
@@ -179,10 +181,12 @@ def _lay_out(scope_start, scope, card, order, work, placed, program):
         clique_start[c + 1] = last
         n_separator[c] = made.n_separator[old]
         parent[c] = number[made.parent[old]] if made.parent[old] >= 0 else -1
+    # children and factors of each clique, and cliques of each slot
     _sort_by_key(parent, count, count, child_start, beyond(p, section[at.CHILDREN]))
     _sort_by_key(factor_home, n_factors, count, factor_start, beyond(p, section[at.FACTORS]))
     slot_cliques = beyond(p, section[at.SLOT_CLIQUES])
     _sort_by_key(clique, last, n, beyond(p, section[at.SLOT_START]), slot_cliques)
+    # where tables and messages lie, and the room that the largest of each takes
     tables = 0
     largest_separator = 1
     most_operands = 1

@@ -165,8 +165,9 @@ def _rank_one(mine, v, d, sign):
     base = 2 + d
     for a in range(d):
         old = mine[base + a * d + a]
+        square, least = old * old + sign * v[a] * v[a], 1e-24 * old * old
         # rounding cannot make a factor of fewer rows singular: the prior's own scale is in it
-        new = sqrt(max(old * old + sign * v[a] * v[a], 1e-24 * old * old))
+        new = sqrt(square if square > least else least)
         c, s = new / old, v[a] / old
         mine[base + a * d + a] = new
         for b in range(a + 1, d):

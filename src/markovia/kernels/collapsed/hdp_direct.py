@@ -6,14 +6,17 @@ beta. Slots of topics that died have weight 0, so that no loop asks about them. 
 
 from math import lgamma
 
+import numpy as np
+
 from markovia.kernels.kernel import kernel
+from markovia.kernels.pointers import beyond, pointer
 from markovia.kernels.random_numbers import uniform
 
 ALPHA, GAMMA, ETA, REST, LOG_PROB = range(5)
 DOCUMENT, TOKEN, HIGH = range(3)
 
 
-@kernel
+@kernel(bare=True)
 def sweep(
     words,
     offsets,
@@ -37,12 +40,16 @@ def sweep(
     that were ever in use; prior, cumulative, inverse and local (slots,) are rooms.
     """
     alpha, gamma, eta, rest = numbers[ALPHA], numbers[GAMMA], numbers[ETA], numbers[REST]
+    documents = len(offsets) - 1
     v, slots = by_word.shape
+    words, offsets, topics, by_word = pointer(words), pointer(offsets), pointer(topics), pointer(by_word)
+    totals, weights, tables, s = pointer(totals), pointer(weights), pointer(tables), pointer(s)
+    prior, cumulative, inverse, local = pointer(prior), pointer(cumulative), pointer(inverse), pointer(local)
     flat, high, document = eta * v, at[HIGH], at[DOCUMENT]
     log_prob = numbers[LOG_PROB]
     for k in range(slots):
         inverse[k] = 1.0 / (totals[k] + flat)
-    while document < len(offsets) - 1:
+    while document < documents:
         a, b = offsets[document], offsets[document + 1]
         for k in range(high):
             local[k] = 0
@@ -51,9 +58,9 @@ def sweep(
                 local[topics[i]] += 1
         for k in range(high):
             prior[k] = local[k] + alpha * weights[k]
-        for i in range(max(a, at[TOKEN]), b):
-            w, old = words[i], topics[i]
-            row = by_word[w]
+        for i in range(a if a > at[TOKEN] else at[TOKEN], b):
+            old = np.int64(topics[i])
+            row = beyond(by_word, np.int64(words[i]) * slots)
             if old >= 0:
                 row[old] -= 1
                 totals[old] -= 1
@@ -90,7 +97,7 @@ def sweep(
                     totals[new] = 0
                 # a stick of Beta(1, gamma) of what is left
                 share = 1.0 - uniform(s) ** (1.0 / gamma)
-                weights[new] = max(share * rest, 1e-300)
+                weights[new] = share * rest if share * rest > 1e-300 else 1e-300
                 rest *= 1.0 - share
                 local[new] = 0
                 prior[new] = alpha * weights[new]

@@ -7,6 +7,7 @@ A sweep that finds too little room stops before a row and returns it, so that th
 from math import cos, log, pi, sqrt
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.pointers import beyond, pointer
 from markovia.kernels.random_numbers import uniform
 
 
@@ -41,115 +42,117 @@ def collapsed_rows(x, z, counts, m, mu, size, alpha, noise, ratio, s, start, mz,
     the variance of the noise, ratio that of A's entries over it; mz (room) and e (columns) are room to work in. All are
     changed in place; returns the next row.
     """
-    rows, wide = x.shape
+    (rows, wide), most = x.shape, z.shape[1]
+    x, z, m, mu, counts, s = pointer(x), pointer(z), pointer(m), pointer(mu), pointer(counts), pointer(s)
+    mz, e = pointer(mz), pointer(e)
     for n in range(start, rows):
-        k = size[0]
-        if k + 8 + 8 * alpha / rows > z.shape[1]:
+        k, mine = size[0], beyond(z, n * most)
+        if k + 8 + 8 * alpha / rows > most:
             return n
         # take the row out: counts, then m and mu by a rank-one step
-        h = 0.0
-        for i in range(k):
-            mz[i] = 0.0
-            for j in range(k):
-                mz[i] += m[i, j] * z[n, j]
-            h += z[n, i] * mz[i]
-            counts[i] -= z[n, i]
-        _predicted(x, z, mu, n, k, e)
-        for i in range(k):
-            for j in range(k):
-                m[i, j] += mz[i] * mz[j] / (1.0 - h)
-            for d in range(wide):
-                mu[i, d] -= mz[i] * e[d] / (1.0 - h)
+        h = _forecast(beyond(x, n * wide), mine, m, mu, mz, e, k, most, wide)
+        _rank_one(m, mu, mz, e, -1.0 / (1.0 - h), k, most, wide)
         single, i = 0, 0
+        for j in range(k):
+            counts[j] -= mine[j]
         while i < k:
-            if counts[i] < 0.5:
+            if counts[i] < 0.5:  # nobody else has it: the last column takes its place
                 single += 1
                 k -= 1
                 counts[i] = counts[k]
                 for j in range(rows):
-                    z[j, i] = z[j, k]
+                    z[j * most + i] = z[j * most + k]
                 for j in range(k + 1):
-                    m[i, j] = m[k, j]
+                    m[i * most + j] = m[k * most + j]
                 for j in range(k + 1):
-                    m[j, i] = m[j, k]
+                    m[j * most + i] = m[j * most + k]
                 for d in range(wide):
-                    mu[i, d] = mu[k, d]
+                    mu[i * wide + d] = mu[k * wide + d]
             else:
                 i += 1
         # given the other rows, x is normal around z mu with variance noise (1 + z m z + singles ratio)
-        _predicted(x, z, mu, n, k, e)
-        q = 0.0
+        q = _forecast(beyond(x, n * wide), mine, m, mu, mz, e, k, most, wide)
         for i in range(k):
-            mz[i] = 0.0
-            for j in range(k):
-                mz[i] += m[i, j] * z[n, j]
-            q += z[n, i] * mz[i]
-        for i in range(k):
-            on = z[n, i] > 0.5
-            square, across, own = 0.0, 0.0, 0.0
+            on, value = mine[i] > 0.5, beyond(mu, i * wide)
+            sign = -1.0 if on else 1.0  # what the other state would add
+            # the variance and the squared residual here, and with the other state
+            square, other = 0.0, 0.0
             for d in range(wide):
                 square += e[d] * e[d]
-                across += e[d] * mu[i, d]
-                own += mu[i, d] * mu[i, d]
-            if on:
-                q0, q1 = q - 2.0 * mz[i] + m[i, i], q
-                r0, r1 = square + 2.0 * across + own, square
-            else:
-                q0, q1 = q, q + 2.0 * mz[i] + m[i, i]
-                r0, r1 = square, square - 2.0 * across + own
-            s0, s1 = noise * (1.0 + q0 + single * ratio), noise * (1.0 + q1 + single * ratio)
-            odds = log(counts[i] / (rows - counts[i]))
-            odds += 0.5 * wide * log(s0 / s1) + 0.5 * (r0 / s0 - r1 / s1)
-            turned = yes(s, odds)
-            if turned != on:
-                sign = 1.0 if turned else -1.0
-                z[n, i] += sign
-                q = q1 if turned else q0
+                other += (e[d] - sign * value[d]) * (e[d] - sign * value[d])
+            turned_q = q + 2.0 * sign * mz[i] + m[i * most + i]
+            s0, s1 = noise * (1.0 + q + single * ratio), noise * (1.0 + turned_q + single * ratio)
+            odds = sign * log(counts[i] / (rows - counts[i]))
+            odds += 0.5 * wide * log(s0 / s1) + 0.5 * (square / s0 - other / s1)
+            # one uniform number decides for the state 1, whichever the present one is
+            if yes(s, sign * odds) != on:
+                mine[i] += sign
+                q = turned_q
                 for j in range(k):
-                    mz[j] += sign * m[j, i]
+                    mz[j] += sign * m[j * most + i]
                 for d in range(wide):
-                    e[d] -= sign * mu[i, d]
+                    e[d] -= sign * value[d]
         square = 0.0
         for d in range(wide):
             square += e[d] * e[d]
         wanted = poisson(s, alpha / rows)
         s0, s1 = noise * (1.0 + q + single * ratio), noise * (1.0 + q + wanted * ratio)
         gain = 0.5 * wide * log(s0 / s1) + 0.5 * square * (1.0 / s0 - 1.0 / s1)
-        if k + wanted <= z.shape[1] and log(1.0 - uniform(s)) < gain:
+        if k + wanted <= most and log(1.0 - uniform(s)) < gain:
             single = wanted
         for _ in range(single):
             for j in range(rows):
-                z[j, k] = 0.0
-            z[n, k] = 1.0
+                z[j * most + k] = 0.0
+            mine[k] = 1.0
             counts[k] = 0.0
             for j in range(k):
-                m[k, j] = 0.0
-                m[j, k] = 0.0
-            m[k, k] = ratio
+                m[k * most + j] = 0.0
+                m[j * most + k] = 0.0
+            m[k * most + k] = ratio
             for d in range(wide):
-                mu[k, d] = 0.0
+                mu[k * wide + d] = 0.0
             mz[k] = ratio
             k += 1
         q += single * ratio
+        _rank_one(m, mu, mz, e, 1.0 / (1.0 + q), k, most, wide)
         for i in range(k):
-            for j in range(k):
-                m[i, j] -= mz[i] * mz[j] / (1.0 + q)
-            for d in range(wide):
-                mu[i, d] += mz[i] * e[d] / (1.0 + q)
-            counts[i] += z[n, i]
+            counts[i] += mine[i]
         size[0] = k
     return rows
 
 
 @inner(bare=True)
-def _predicted(x, z, mu, n, k, e):
-    """Write x - z mu of a row."""
-    for d in range(x.shape[1]):
-        e[d] = x[n, d]
+def _forecast(x, z, m, mu, mz, e, k, most, wide):
+    """Write m z and x - z mu of a row, and return z m z."""
+    found = 0.0
     for i in range(k):
-        if z[n, i] != 0.0:
-            for d in range(x.shape[1]):
-                e[d] -= z[n, i] * mu[i, d]
+        mz[i] = 0.0
+        for j in range(k):
+            mz[i] += m[i * most + j] * z[j]
+        found += z[i] * mz[i]
+    _residual(x, z, mu, e, k, wide)
+    return found
+
+
+@inner(bare=True)
+def _rank_one(m, mu, mz, e, share, k, most, wide):
+    """Add a row to m and mu, or with a negative share take it away."""
+    for i in range(k):
+        for j in range(k):
+            m[i * most + j] -= mz[i] * mz[j] * share
+        for d in range(wide):
+            mu[i * wide + d] += mz[i] * e[d] * share
+
+
+@inner(bare=True)
+def _residual(x, z, mu, e, k, wide):
+    """Write x - z mu of a row."""
+    for d in range(wide):
+        e[d] = x[d]
+    for i in range(k):
+        if z[i] != 0.0:
+            for d in range(wide):
+                e[d] -= z[i] * mu[i * wide + d]
 
 
 @kernel(bare=True)
@@ -167,7 +170,7 @@ def given_values(x, z, w, a, counts, size, chances, weighted, alpha, noise, spre
         k = size[0]
         if summed and k + 8 + 8 * alpha / rows > z.shape[1]:
             return n
-        _predicted(x, w, a, n, k, e)
+        _residual(beyond(pointer(x), n * wide), beyond(pointer(w), n * w.shape[1]), pointer(a), e, k, wide)
         for i in range(k):
             others = counts[i] - z[n, i]
             if summed and others < 0.5:

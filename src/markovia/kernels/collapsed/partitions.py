@@ -52,15 +52,14 @@ def sweep(
                 blank(kind, prior, stats, k, d, wide)  # forgets the rounding of what came and went
                 if not finite:
                     used = _release(slots, used, k)
-        many = used
-        for j in range(used):
-            k = slots[j]
-            size = crowd[int(stats[k * wide])]
+        many = used if finite else used + 1
+        for j in range(many):
+            if j < used:
+                k = slots[j]
+                size = crowd[int(stats[k * wide])]
+            else:  # a group of its own
+                k, size = empty, log(alpha + discount * used)
             logs[j] = size + log_predictive(kind, prior, stats, k, rows, i, room, d, wide)
-        if not finite:
-            many += 1
-            alone = log_predictive(kind, prior, stats, empty, rows, i, room, d, wide)
-            logs[used] = log(alpha + discount * used) + alone
         j = _drawn(logs, many, s)
         if j == used and not finite:
             blank(kind, prior, stats, slots[j], d, wide)  # a split that was refused may have left something
@@ -119,35 +118,27 @@ def _split_merge(kind, prior, rows, labels, stats, slots, at, alpha, discount, s
         t = below(s, r + 1)
         members[r], members[t] = members[t], members[r]
     first, second, both = slots[used], slots[used + 1], slots[used + 2]
-    blank(kind, prior, stats, first, d, wide)
-    blank(kind, prior, stats, second, d, wide)
-    blank(kind, prior, stats, both, d, wide)
+    for k in range(used, used + 3):
+        blank(kind, prior, stats, slots[k], d, wide)
     split = one == other
-    apart = log_predictive(kind, prior, stats, first, rows, i, room, d, wide)
-    add_row(kind, prior, stats, first, rows, i, room, d, wide)
-    apart += log_predictive(kind, prior, stats, second, rows, j, room, d, wide)
-    add_row(kind, prior, stats, second, rows, j, room, d, wide)
-    together = 0.0
-    path = 0.0
+    apart, together, path = 0.0, 0.0, 0.0
     for step in range(many + 2):
         r = i if step == 0 else j if step == 1 else members[step - 2]
         together += log_predictive(kind, prior, stats, both, rows, r, room, d, wide)
         add_row(kind, prior, stats, both, rows, r, room, d, wide)
-        if step < 2:
-            continue
         here = log_predictive(kind, prior, stats, first, rows, r, room, d, wide)
         there = log_predictive(kind, prior, stats, second, rows, r, room, d, wide)
-        odds = there - here + log((stats[second * wide] - discount) / (stats[first * wide] - discount))
-        goes = uniform(s) * (1.0 + exp(-odds)) < 1.0 if split else labels[r] == other
-        if goes:
+        goes = step == 1  # the two rows begin a group each, the others choose
+        if step > 1:
+            odds = there - here + log((stats[second * wide] - discount) / (stats[first * wide] - discount))
+            goes = uniform(s) * (1.0 + exp(-odds)) < 1.0 if split else labels[r] == other
+            if not goes:
+                odds = -odds
             path -= log(1.0 + exp(-odds)) if odds > -30.0 else -odds
-            apart += there
-            add_row(kind, prior, stats, second, rows, r, room, d, wide)
-            members[step - 2] = -r - 1
-        else:
-            path -= log(1.0 + exp(odds)) if odds < 30.0 else odds
-            apart += here
-            add_row(kind, prior, stats, first, rows, r, room, d, wide)
+            if goes:
+                members[step - 2] = -r - 1
+        apart += there if goes else here
+        add_row(kind, prior, stats, second if goes else first, rows, r, room, d, wide)
     groups = used if split else used - 1
     gain = apart - together + log(alpha + discount * groups) - lgamma(1.0 - discount)
     gain += lgamma(stats[first * wide] - discount) + lgamma(stats[second * wide] - discount)
@@ -228,7 +219,8 @@ def _drawn(logs, many, s):
     """Return a place drawn by weights given as logarithms; they are spoilt."""
     peak = logs[0]
     for j in range(1, many):
-        peak = max(peak, logs[j])
+        if logs[j] > peak:
+            peak = logs[j]
     total = 0.0
     for j in range(many):
         if logs[j] > peak - 40.0:

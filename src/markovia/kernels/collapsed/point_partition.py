@@ -7,16 +7,16 @@ are, up to constants, sum g(n_a) - 2 mean over draws of sum g(n_ab); g(n) is n^2
 from markovia.kernels.kernel import kernel
 
 
-@kernel
-def improve(draws, labels, g, sizes, meetings, gains, order):
-    """Move each row, in order, to the group where the loss is least; return how many moved.
+@kernel(bare=True)
+def improve(draws, labels, g, sizes, meetings, gains):
+    """Move each row in turn to the group where the loss is least; return how many moved.
 
     `sizes (groups)` and `meetings (draws, groups of draws, groups)` are counted for `labels` before, and kept true.
     """
-    many = draws.shape[0]
+    many, rows = draws.shape
     width = len(sizes)
     moved = 0
-    for i in order:
+    for i in range(rows):
         at = labels[i]
         sizes[at] -= 1
         for s in range(many):

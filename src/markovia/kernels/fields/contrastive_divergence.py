@@ -9,13 +9,15 @@ from markovia.kernels.random_numbers import advance
 
 
 @kernel
-def run_chains(low, high, sweeps, skip, states, random, layout, log_tables, offset, weights, counts):
+def run_chains(low, high, sweeps, skip, chains, layout, log_tables, room, counts):
     """Sweep chains low ... high - 1; after the first `skip` sweeps each adds one to the entries it is in.
 
-    `states` (chains, n) and `random` (chains, 4) hold states and those of generators, `layout` is a `FieldArrays`;
-    `log_tables` and `counts` are pairs of single cells and cells of tables. With `skip` equal to `sweeps` only the last
-    state is counted.
+    `chains` are states (chains, n) and those of generators (chains, 4), `layout` is a `FieldArrays`; `log_tables` and
+    `counts` are pairs of single cells and cells of tables. With `skip` equal to `sweeps` only the last state is counted. The
+    room is for a number a table and for the states of a variable.
     """
+    states, random = chains
+    offset, weights = room
     cards, starts, scope_ptr, scope, strides, table_ptr, edge_ptr, edge_factor, edge_stride = layout
     single, tables = log_tables
     single_count, table_count = counts

@@ -1,9 +1,6 @@
 """Sum-product on one clique tree in logarithms, for many inputs that share the tree.
 
-The tree is a list of cliques, children before parents. Clique c has the entries `table_ptr[c] : table_ptr[c + 1]`;
-`up_map` sends each of them to an entry of the separator with the parent, and `down_map` the parent's entries to the same
-separator. Every factor has a home clique and a map from the home's entries to its own. All numbers are logs, so nothing
-underflows. Cost: two passes over the entries and over the maps.
+The tree is `FieldCliques`. All numbers are logs, so nothing underflows. Cost: two passes over the entries and over the maps.
 """
 
 from math import exp, log
@@ -14,21 +11,9 @@ from markovia.kernels.kernel import kernel
 
 
 @kernel
-def clique_tree_marginals(
-    parent,
-    table_ptr,
-    sep_ptr,
-    up_map,
-    down_ptr,
-    down_map,
-    home,
-    factor_ptr,
-    map_ptr,
-    factor_map,
-    logs,
-    marginals,
-):
-    """Return the log mass of the product of factors `exp(logs)` and write the marginal of every factor."""
+def clique_tree_marginals(tree, logs, marginals):
+    """Return the log mass of the product of factors `exp(logs)` and write the marginals of all factors."""
+    parent, table_ptr, sep_ptr, up_map, down_ptr, down_map, home, factor_ptr, map_ptr, factor_map = tree
     n = len(parent)
     table = np.empty(table_ptr[n])
     for x in range(table_ptr[n]):

@@ -1,9 +1,8 @@
 """Sum-product and max-product on many small trees at once: what a tree-shaped conditional random field needs.
 
-Every node has k states, a row of log scores, and at most one edge to its parent; the table of edge e is `tables[row[e]]`, so
-that edges with the same features share one. Messages are probabilities rescaled at each node with an accumulated log scale;
-a tree whose messages underflow gets log mass NaN and is left to a method in logarithms. Trees are independent: call the
-kernels from several threads with different lists `which`. Cost: nodes times k squared.
+Kernels take the listed graphs of `PairwiseGraphs` with `LogPotentials`. Messages are probabilities rescaled at each node
+with an accumulated log scale; a tree whose messages underflow gets log mass NaN and is left to a method in logarithms.
+Trees are independent: call the kernels from several threads with different lists `which`. Cost: nodes times k squared.
 """
 
 from math import exp, isfinite, log
@@ -17,8 +16,9 @@ REORDERED = {"reassoc", "contract"}
 
 
 @kernel
-def root_forests(node_ptr, tails, heads, ptr, links, order, parent, parent_edge, forest):
-    """Order the nodes of every graph breadth first from roots, and note which graphs have no cycle."""
+def root_forests(graphs, forest):
+    """Order the nodes of every graph breadth first from roots, and note in `forest` (graphs,) which have no cycle."""
+    node_ptr, tails, heads, _, ptr, links, order, parent, parent_edge = graphs
     seen = np.zeros(len(parent), np.bool_)
     for g in range(len(node_ptr) - 1):
         forest[g] = True
@@ -75,14 +75,15 @@ def node_sums(which, node_ptr, features, beliefs, sums):
 
 
 @kernel(fastmath=REORDERED)
-def forest_marginals(
-    which, node_ptr, order, parent, parent_edge, heads, row, scores, tables, tops, beliefs, pairs, log_mass
-):
-    """Write the log mass and node marginals of the listed trees; add edge marginals over `tables` to `pairs[row[e]]`.
+def forest_marginals(which, graphs, potentials, tops, found):
+    """Write `FieldBeliefs` of the listed trees.
 
-    `tables` are exponentials of log tables whose largest entries `tops` were taken out. An edge's marginal is its table
+    The tables are exponentials of log tables without their largest entries `tops` (tables,). An edge's marginal is its table
     times what is added to `pairs`, so that edges that share a table are multiplied once, by the caller.
     """
+    node_ptr, order, parent, heads = graphs.node_ptr, graphs.order, graphs.parent, graphs.heads
+    scores, tables = potentials
+    log_mass, beliefs, pairs, _ = found
     k = scores.shape[1]
     up = np.empty((1, k))
     message = np.empty((1, k))
@@ -98,9 +99,8 @@ def forest_marginals(
         total = 0.0
         fine = True
         for i in range(first, last):
-            loss[i - first] = (
-                1e-305  # the share of the mass that underflow may have taken, carried to the root
-            )
+            # the share of the mass that underflow may have taken, carried to the root
+            loss[i - first] = 1e-305
             top = scores[i, 0]
             for a in range(1, k):
                 if scores[i, a] > top:
@@ -108,6 +108,7 @@ def forest_marginals(
             total += top
             for a in range(k):
                 up[i - first, a] = exp(scores[i, a] - top)
+        # messages up to the roots, rescaled at each node
         scale = 1.0
         for at in range(last - 1, first - 1, -1):
             i = order[at]
@@ -123,14 +124,15 @@ def forest_marginals(
             for a in range(k):
                 up[o, a] *= inverse
             loss[o] *= inverse
+            # the message to the parent, along the table whichever way the edge points
             p = parent[i]
             if p < 0:
                 fine = fine and loss[o] < 1e-20
                 continue
             p -= first
             loss[p] += loss[o]
-            e = parent_edge[i]
-            r = row[e]
+            e = graphs.parent_edge[i]
+            r = graphs.row[e]
             total += tops[r]
             if heads[e] == i:
                 for b in range(k):
@@ -156,6 +158,7 @@ def forest_marginals(
                     beliefs[i, a] = 0.0
             continue
         log_mass[g] = total
+        # down again: a node's belief without its message is what comes back along the edge
         for at in range(first, last):
             i = order[at]
             o = i - first
@@ -164,8 +167,8 @@ def forest_marginals(
                 for a in range(k):
                     beliefs[i, a] = up[o, a]
                 continue
-            e = parent_edge[i]
-            r = row[e]
+            e = graphs.parent_edge[i]
+            r = graphs.row[e]
             for b in range(k):
                 cavity[b] = beliefs[p, b] / message[o, b] if message[o, b] > 0.0 else 0.0
             if heads[e] == i:
@@ -189,8 +192,10 @@ def forest_marginals(
 
 
 @kernel
-def forest_best(which, node_ptr, order, parent, parent_edge, heads, row, scores, tables, best, weight):
-    """Write a best labelling of the listed trees and its log weight; `tables` are logs (Viterbi on trees)."""
+def forest_best(which, graphs, potentials, best, weight):
+    """Write a best labelling (nodes,) of the listed trees and its log weight (graphs,): Viterbi on trees."""
+    node_ptr, order, parent = graphs.node_ptr, graphs.order, graphs.parent
+    scores, tables = potentials
     k = scores.shape[1]
     for w in range(len(which)):
         g = which[w]
@@ -213,9 +218,9 @@ def forest_best(which, node_ptr, order, parent, parent_edge, heads, row, scores,
                 best[i] = top
                 weight[g] += up[own, top]
                 continue
-            e = parent_edge[i]
-            r = row[e]
-            forward = heads[e] == i
+            e = graphs.parent_edge[i]
+            r = graphs.row[e]
+            forward = graphs.heads[e] == i
             for b in range(k):
                 top = 0
                 value = -np.inf

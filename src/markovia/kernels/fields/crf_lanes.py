@@ -186,36 +186,15 @@ def _exponentials(scores, top, tops):
 
 
 @kernel(fastmath=LOOSE)
-def lane_gradients(
-    first,
-    last,
-    start,
-    graphs,
-    nodes,
-    above,
-    code,
-    alike,
-    features,
-    kept,
-    x,
-    weights,
-    tables,
-    tops,
-    sums,
-    pairs,
-    mass,
-):
-    """Do blocks `first : last`: write log masses, and sums of node features and of edges for each block.
+def lane_gradients(first, last, blocks, features, kept, x, given, found):
+    """Do blocks `first : last` of `LaneBlocks` with `LaneWeights`: write `LaneSums`.
 
-    Slot (t, z) of block b is `(start[b] + t) * lanes + z`: it holds node `nodes[slot]` (-1: none), whose parent was step
-    `above[slot]` of the same lane (-1: a root) along an edge with table `code[slot]`. `alike[start[b] + t]` has the parent
-    that all lanes have at this step and the table that all but roots have, or -2 where they differ, and whether all lanes
-    have a node.
-    `tables` are exponentials of log tables whose largest entries `tops` were taken out, each followed by its transpose
-    for edges that point to the parent. What is added to `pairs[b, code]` has to be multiplied by the table. With `kept`
-    the features lie in `x` side by side; otherwise they are copied there block by block. A block that cannot be done gets
-    masses NaN and sums of 0.
+    With `kept` the features lie in `x` (steps, features, lanes) side by side; otherwise they are copied there block by block
+    from `features` (nodes, features). A block that cannot be done gets masses NaN and sums of 0.
     """
+    start, graphs, nodes, above, code, alike = blocks
+    weights, tables, tops = given
+    sums, pairs, mass = found
     lanes = graphs.shape[1]
     k = len(weights)
     longest = 0
@@ -235,6 +214,7 @@ def lane_gradients(
         own = x[start[block] : start[block + 1]] if kept else x[:n]
         if not kept:
             lane_features(features, nodes[begin : begin + n * lanes], lanes, own)
+        # exponentials of node scores, their largest entries kept in `total`
         total[:] = 0.0
         scale[:] = 1.0
         seen[:] = 0.0
@@ -244,6 +224,7 @@ def lane_gradients(
             _exponentials(up[t], top, total)
         loss[:n] = FLUSHED
         fine = True
+        # upwards: each node is rescaled to sum to one, its lost share grows by as much
         for t in range(n - 1, -1, -1):
             here, out = up[t], message[t]
             at = begin + t * lanes
@@ -263,6 +244,7 @@ def lane_gradients(
                 for z in range(lanes):
                     if nodes[at + z] < 0:
                         size[z] = 1.0
+            # the scale is taken into `total` only where it gets out of bounds: logarithms are slow
             wild = 0
             for z in range(lanes):
                 scale[z] *= size[z]
@@ -275,6 +257,7 @@ def lane_gradients(
                 row = here[a]
                 for z in range(lanes):
                     row[z] *= turned[z]
+            # the message: one product where lanes share a table, else lane by lane
             if table >= 0:
                 for b in range(k):
                     _mix(out[b], tables[table, b], here)
@@ -290,6 +273,7 @@ def lane_gradients(
                             for a in range(k):
                                 value += tables[r, b, a] * here[a, z]
                             out[b, z] = value
+            # multiplied into the parent; what the parent had before is the product of the siblings so far
             if parent >= 0:
                 for b in range(k):
                     row, sent, old = up[parent, b], out[b], before[t, b]
@@ -309,6 +293,8 @@ def lane_gradients(
                         loss[p, z] += lost[z]
                     elif not lost[z] < 1e-20:
                         fine = False
+        # downwards: the cavity of an edge is what the siblings before (in `before`) and after it (in `down`) and the
+        # parent say; it is multiplied by the edge's table for the node, and with the node for the edge's marginal
         for t in range(n):
             if not fine:
                 break
@@ -351,16 +337,18 @@ def lane_gradients(
                         elif nodes[at + z] >= 0:
                             value = 1.0
                         below[a, z] = value
+            # the node's belief, and for its children what comes from above
             turned = inverse[t]
             for a in range(k):
-                row, found, own_up = below[a], belief[a], up[t, a]
+                row, share, own_up = below[a], belief[a], up[t, a]
                 for z in range(lanes):
                     value = row[z]
-                    found[z] = value * own_up[z]
+                    share[z] = value * own_up[z]
                     row[z] = value * turned[z]
                 for z in range(lanes):
-                    seen[z] += found[z]
+                    seen[z] += share[z]
             _add_products(belief, own[t], sums[block])
+        # beliefs of all nodes sum to one where nothing went wrong
         for z in range(lanes):
             some = 0
             for t in range(n):

@@ -1,25 +1,72 @@
 """Approximate marginals of many pairwise fields at once: (tree-reweighted) belief propagation, mean field, Gibbs sweeps.
 
-All nodes have k states; the log table of edge e is `tables[row[e]]`, its first axis the tail. Message 2e goes from tail to
-head, 2e + 1 back. Belief propagation works in logarithms, node by node there and back, until no message changes; with
-appearance probabilities `rho` below one it is the tree-reweighted form, whose value bounds log Z from above. Mean field
-bounds it from below. Cost of a sweep: edges times k squared exponentials (mean field and Gibbs: additions).
+Kernels take the listed graphs of `PairwiseGraphs` with `LogPotentials` and write `FieldBeliefs`. Message 2e goes from the
+tail to the head of edge e, 2e + 1 back. Belief propagation works in logarithms, node by node there and back, until no
+message changes; with appearance probabilities `rho` below one it is the tree-reweighted form, whose value bounds log Z from
+above. Mean field bounds it from below. Cost of a sweep: edges times k squared exponentials (mean field and Gibbs:
+additions).
 """
 
 from math import exp, log
 
 import numpy as np
 
-from markovia.kernels.kernel import kernel
+from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.random_numbers import uniform
 
 
+@inner
+def _distribution(logs):
+    """Replace logarithms by the distribution they are proportional to; return the log normaliser."""
+    top = logs[0]
+    for a in range(1, len(logs)):
+        if logs[a] > top:
+            top = logs[a]
+    size = 0.0
+    for a in range(len(logs)):
+        logs[a] = exp(logs[a] - top)
+        size += logs[a]
+    for a in range(len(logs)):
+        logs[a] /= size
+    return top + log(size)
+
+
+@inner
+def _collect(i, graphs, scores, rho, message, total):
+    """Write the score of node i with all that its neighbours say, each as often as its edge appears."""
+    for a in range(len(total)):
+        total[a] = scores[i, a]
+    for at in range(graphs.ptr[i], graphs.ptr[i + 1]):
+        e = graphs.links[at]
+        coming = 2 * e + 1 if graphs.tails[e] == i else 2 * e
+        for a in range(len(total)):
+            total[a] += rho[e] * message[coming, a]
+
+
+@inner
+def _given_neighbours(i, graphs, potentials, labels, total):
+    """Write the score of node i where its neighbours have these labels."""
+    tables = potentials.tables
+    for a in range(len(total)):
+        total[a] = potentials.scores[i, a]
+    for at in range(graphs.ptr[i], graphs.ptr[i + 1]):
+        e = graphs.links[at]
+        r = graphs.row[e]
+        if graphs.tails[e] == i:
+            b = labels[graphs.heads[e]]
+            for a in range(len(total)):
+                total[a] += tables[r, a, b]
+        else:
+            b = labels[graphs.tails[e]]
+            for a in range(len(total)):
+                total[a] += tables[r, b, a]
+
+
 @kernel
-def propagate_fields(
-    which, node_ptr, ptr, links, tails, heads, row, rho, scores, tables, damping, tolerance, sweeps,
-    message, beliefs, pairs, log_mass, error,
-):  # fmt: skip
-    """Write beliefs and the (reweighted) Bethe log mass of the listed graphs; add edge beliefs to `pairs[row[e]]`."""
+def propagate_fields(which, graphs, rho, potentials, damping, tolerance, sweeps, message, found):
+    """Write beliefs and the (reweighted) Bethe log mass of the listed graphs; `rho` (edges,), `message` (2 edges, k)."""
+    scores, tables = potentials
+    ptr, links, tails, row = graphs.ptr, graphs.links, graphs.tails, graphs.row
     k = scores.shape[1]
     total = np.empty(k)
     fresh = np.empty(k)
@@ -29,7 +76,7 @@ def propagate_fields(
     right = np.empty(k)
     for w in range(len(which)):
         g = which[w]
-        first, last = node_ptr[g], node_ptr[g + 1]
+        first, last = graphs.node_ptr[g], graphs.node_ptr[g + 1]
         for i in range(first, last):
             for at in range(ptr[i], ptr[i + 1]):
                 for a in range(k):
@@ -40,20 +87,16 @@ def propagate_fields(
         while sweep < sweeps and change > tolerance:
             sweep += 1
             change = 0.0
+            # nodes there and back; each sends to all neighbours
             for step in range(2 * (last - first)):
                 i = first + step if step < last - first else last - 1 - (step - (last - first))
-                for a in range(k):
-                    total[a] = scores[i, a]
-                for at in range(ptr[i], ptr[i + 1]):
-                    e = links[at]
-                    coming = 2 * e + 1 if tails[e] == i else 2 * e
-                    for a in range(k):
-                        total[a] += rho[e] * message[coming, a]
+                _collect(i, graphs, scores, rho, message, total)
                 for at in range(ptr[i], ptr[i + 1]):
                     e = links[at]
                     from_tail = tails[e] == i
                     going = 2 * e if from_tail else 2 * e + 1
                     coming = 2 * e + 1 if from_tail else 2 * e
+                    # the sum over own labels of all but what came from there, times the table, in logarithms
                     top_all = -np.inf
                     for b in range(k):
                         top = -np.inf
@@ -74,40 +117,29 @@ def propagate_fields(
                         if moved > change:
                             change = moved
                         message[going, b] = new
-        error[g] = change if last > first and sweep > 0 else 0.0
+        found.error[g] = change if last > first and sweep > 0 else 0.0
+        # beliefs of nodes: their mean score and entropy
         mass = 0.0
         for i in range(first, last):
-            top = -np.inf
+            _collect(i, graphs, scores, rho, message, total)
+            _distribution(total)
             for a in range(k):
-                total[a] = scores[i, a]
-            for at in range(ptr[i], ptr[i + 1]):
-                e = links[at]
-                coming = 2 * e + 1 if tails[e] == i else 2 * e
-                for a in range(k):
-                    total[a] += rho[e] * message[coming, a]
-            for a in range(k):
-                if total[a] > top:
-                    top = total[a]
-            size = 0.0
-            for a in range(k):
-                total[a] = exp(total[a] - top)
-                size += total[a]
-            for a in range(k):
-                q = total[a] / size
-                beliefs[i, a] = q
+                q = total[a]
+                found.beliefs[i, a] = q
                 if q > 0.0:
                     mass += q * (scores[i, a] - log(q))
+        # beliefs of edges: their mean score, less their mutual information as often as they appear
         for i in range(first, last):
             for at in range(ptr[i], ptr[i + 1]):
                 e = links[at]
                 if tails[e] != i:
                     continue
-                j = heads[e]
+                j = graphs.heads[e]
                 size = 0.0
                 top = -np.inf
                 for a in range(k):
-                    left[a] = log(beliefs[i, a] + 1e-300) - message[2 * e + 1, a]
-                    right[a] = log(beliefs[j, a] + 1e-300) - message[2 * e, a]
+                    left[a] = log(found.beliefs[i, a] + 1e-300) - message[2 * e + 1, a]
+                    right[a] = log(found.beliefs[j, a] + 1e-300) - message[2 * e, a]
                 for a in range(k):
                     for b in range(k):
                         joint[a, b] = left[a] + right[b] + tables[row[e], a, b] / rho[e]
@@ -128,52 +160,33 @@ def propagate_fields(
                 for a in range(k):
                     for b in range(k):
                         q = joint[a, b]
-                        pairs[row[e], a, b] += q
+                        found.pairs[row[e], a, b] += q
                         if q > 0.0:
                             mass += q * (tables[row[e], a, b] - rho[e] * log(q / (left[a] * right[b])))
-        log_mass[g] = mass
+        found.log_mass[g] = mass
 
 
 @kernel
-def mean_fields(
-    which,
-    node_ptr,
-    ptr,
-    links,
-    tails,
-    heads,
-    row,
-    scores,
-    tables,
-    tolerance,
-    sweeps,
-    beliefs,
-    pairs,
-    log_mass,
-    error,
-):
+def mean_fields(which, graphs, potentials, tolerance, sweeps, found):
     """Write naive mean-field beliefs and the lower bound of log Z of the listed graphs."""
+    scores, tables = potentials
+    ptr, links, tails, heads, row = graphs.ptr, graphs.links, graphs.tails, graphs.heads, graphs.row
+    beliefs = found.beliefs
     k = scores.shape[1]
     total = np.empty(k)
     for w in range(len(which)):
         g = which[w]
-        first, last = node_ptr[g], node_ptr[g + 1]
+        first, last = graphs.node_ptr[g], graphs.node_ptr[g + 1]
         for i in range(first, last):
-            top = scores[i, 0]
-            for a in range(1, k):
-                if scores[i, a] > top:
-                    top = scores[i, a]
-            size = 0.0
             for a in range(k):
-                beliefs[i, a] = exp(scores[i, a] - top)
-                size += beliefs[i, a]
-            for a in range(k):
-                beliefs[i, a] /= size
+                beliefs[i, a] = scores[i, a]
+            _distribution(beliefs[i])
         change = np.inf
         sweep = 0
         while sweep < sweeps and change > tolerance:
             sweep += 1
             change = 0.0
+            # nodes there and back: the mean of their score over the neighbours' beliefs
             for step in range(2 * (last - first)):
                 i = first + step if step < last - first else last - 1 - (step - (last - first))
                 for a in range(k):
@@ -184,23 +197,16 @@ def mean_fields(
                     j = heads[e] if from_tail else tails[e]
                     for a in range(k):
                         for b in range(k):
-                            total[a] += beliefs[j, b] * (
-                                tables[row[e], a, b] if from_tail else tables[row[e], b, a]
-                            )
-                top = total[0]
-                for a in range(1, k):
-                    if total[a] > top:
-                        top = total[a]
-                size = 0.0
+                            entry = tables[row[e], a, b] if from_tail else tables[row[e], b, a]
+                            total[a] += beliefs[j, b] * entry
+                _distribution(total)
                 for a in range(k):
-                    total[a] = exp(total[a] - top)
-                    size += total[a]
-                for a in range(k):
-                    moved = abs(total[a] / size - beliefs[i, a])
+                    moved = abs(total[a] - beliefs[i, a])
                     if moved > change:
                         change = moved
-                    beliefs[i, a] = total[a] / size
-        error[g] = change if last > first else 0.0
+                    beliefs[i, a] = total[a]
+        found.error[g] = change if last > first else 0.0
+        # mean scores and entropies
         mass = 0.0
         for i in range(first, last):
             for a in range(k):
@@ -214,64 +220,32 @@ def mean_fields(
                 for a in range(k):
                     for b in range(k):
                         q = beliefs[i, a] * beliefs[heads[e], b]
-                        pairs[row[e], a, b] += q
+                        found.pairs[row[e], a, b] += q
                         mass += q * tables[row[e], a, b]
-        log_mass[g] = mass
+        found.log_mass[g] = mass
 
 
 @kernel
-def gibbs_sweeps(
-    which,
-    node_ptr,
-    ptr,
-    links,
-    tails,
-    heads,
-    row,
-    scores,
-    tables,
-    burn_in,
-    sweeps,
-    random,
-    state,
-    beliefs,
-    pairs,
-):
+def gibbs_sweeps(which, graphs, potentials, burn_in, sweeps, random, state, found):
     """Move the states of the listed graphs by sweeps of Gibbs sampling and write the mean of those after the burn-in.
 
-    `random` holds the state of one generator a graph.
+    `random` (graphs, 4) holds the state of one generator a graph, `state` (nodes,) labels.
     """
-    k = scores.shape[1]
+    k = potentials.scores.shape[1]
     total = np.empty(k)
     share = 1.0 / sweeps
     for w in range(len(which)):
         g = which[w]
-        first, last = node_ptr[g], node_ptr[g + 1]
+        first, last = graphs.node_ptr[g], graphs.node_ptr[g + 1]
         for i in range(first, last):
             for a in range(k):
-                beliefs[i, a] = 0.0
+                found.beliefs[i, a] = 0.0
         seed = random[g]
         for sweep in range(burn_in + sweeps):
             for i in range(first, last):
-                for a in range(k):
-                    total[a] = scores[i, a]
-                for at in range(ptr[i], ptr[i + 1]):
-                    e = links[at]
-                    if tails[e] == i:
-                        for a in range(k):
-                            total[a] += tables[row[e], a, state[heads[e]]]
-                    else:
-                        for a in range(k):
-                            total[a] += tables[row[e], state[tails[e]], a]
-                top = total[0]
-                for a in range(1, k):
-                    if total[a] > top:
-                        top = total[a]
-                size = 0.0
-                for a in range(k):
-                    total[a] = exp(total[a] - top)
-                    size += total[a]
-                left = uniform(seed) * size
+                _given_neighbours(i, graphs, potentials, state, total)
+                _distribution(total)
+                left = uniform(seed)
                 a = 0
                 while a < k - 1 and left >= total[a]:
                     left -= total[a]
@@ -280,58 +254,38 @@ def gibbs_sweeps(
             if sweep < burn_in:
                 continue
             for i in range(first, last):
-                beliefs[i, state[i]] += share
-                for at in range(ptr[i], ptr[i + 1]):
-                    e = links[at]
-                    if tails[e] == i:
-                        pairs[row[e], state[i], state[heads[e]]] += share
+                found.beliefs[i, state[i]] += share
+                for at in range(graphs.ptr[i], graphs.ptr[i + 1]):
+                    e = graphs.links[at]
+                    if graphs.tails[e] == i:
+                        found.pairs[graphs.row[e], state[i], state[graphs.heads[e]]] += share
 
 
 @kernel
-def pseudo_likelihoods(
-    which, node_ptr, ptr, links, tails, heads, row, scores, tables, labels, beliefs, pairs, log_mass
-):
-    """Write each node's distribution given its neighbours' labels and the sum of log normalisers.
+def pseudo_likelihoods(which, graphs, potentials, labels, found):
+    """Write each node's distribution given its neighbours' labels (nodes,) and the sum of log normalisers.
 
     `pairs` gets every edge twice, once from each end.
     """
-    k = scores.shape[1]
+    k = potentials.scores.shape[1]
     total = np.empty(k)
     for w in range(len(which)):
         g = which[w]
         mass = 0.0
-        for i in range(node_ptr[g], node_ptr[g + 1]):
+        for i in range(graphs.node_ptr[g], graphs.node_ptr[g + 1]):
+            _given_neighbours(i, graphs, potentials, labels, total)
+            mass += _distribution(total)
             for a in range(k):
-                total[a] = scores[i, a]
-            for at in range(ptr[i], ptr[i + 1]):
-                e = links[at]
-                if tails[e] == i:
-                    b = labels[heads[e]]
+                found.beliefs[i, a] = total[a]
+            for at in range(graphs.ptr[i], graphs.ptr[i + 1]):
+                e = graphs.links[at]
+                r = graphs.row[e]
+                if graphs.tails[e] == i:
+                    b = labels[graphs.heads[e]]
                     for a in range(k):
-                        total[a] += tables[row[e], a, b]
+                        found.pairs[r, a, b] += total[a]
                 else:
-                    b = labels[tails[e]]
+                    b = labels[graphs.tails[e]]
                     for a in range(k):
-                        total[a] += tables[row[e], b, a]
-            top = total[0]
-            for a in range(1, k):
-                if total[a] > top:
-                    top = total[a]
-            size = 0.0
-            for a in range(k):
-                beliefs[i, a] = exp(total[a] - top)
-                size += beliefs[i, a]
-            mass += top + log(size)
-            for a in range(k):
-                beliefs[i, a] /= size
-            for at in range(ptr[i], ptr[i + 1]):
-                e = links[at]
-                if tails[e] == i:
-                    b = labels[heads[e]]
-                    for a in range(k):
-                        pairs[row[e], a, b] += beliefs[i, a]
-                else:
-                    b = labels[tails[e]]
-                    for a in range(k):
-                        pairs[row[e], b, a] += beliefs[i, a]
-        log_mass[g] = mass
+                        found.pairs[r, b, a] += total[a]
+        found.log_mass[g] = mass

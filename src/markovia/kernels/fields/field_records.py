@@ -6,25 +6,17 @@ from markovia.runtime.array_types import Array, Ints
 
 
 class FieldArrays(NamedTuple):
-    """The cells of a log-linear model: those of single variables first, then tables of two or more, one after the other.
+    """The cells of a log-linear model: those of single variables first, then tables of two or more, one after the other."""
 
-    | field | shape | holds |
-    |---|---|---|
-    | cards, starts | (n,), (n + 1,) | states of each variable, and where its single cells begin |
-    | scope_ptr, scope, strides | (tables + 1,), (edges,), (edges,) | the variables of each table and their strides |
-    | table_ptr | (tables + 1,) | where a table begins after the single cells |
-    | edge_ptr, edge_factor, edge_stride | (n + 1,), (edges,), (edges,) | the tables of each variable, its strides there |
-    """
-
-    cards: Ints
-    starts: Ints
-    scope_ptr: Ints
-    scope: Ints
-    strides: Ints
-    table_ptr: Ints
-    edge_ptr: Ints
-    edge_factor: Ints
-    edge_stride: Ints
+    cards: Ints  # (n,): states of each variable
+    starts: Ints  # (n + 1,): where its single cells begin
+    scope_ptr: Ints  # (tables + 1,): where the variables of each table begin
+    scope: Ints  # (edges,)
+    strides: Ints  # (edges,)
+    table_ptr: Ints  # (tables + 1,): where a table begins after the single cells
+    edge_ptr: Ints  # (n + 1,): where the tables of each variable begin
+    edge_factor: Ints  # (edges,)
+    edge_stride: Ints  # (edges,): its stride there
 
 
 class FieldBlankets(NamedTuple):
@@ -37,19 +29,11 @@ class FieldBlankets(NamedTuple):
 
 
 class FieldCases(NamedTuple):
-    """The joint states of neighbours that some row shows, variable by variable of `FieldBlankets.listed`.
+    """The joint states of neighbours that some row shows, variable by variable of `FieldBlankets.listed`."""
 
-    | field | shape | holds |
-    |---|---|---|
-    | listed | (variables,) | the variables |
-    | ptr | (variables + 1,) | where their cases begin |
-    | place_ptr, places | (variables + 1,), ... | for each case and table where its entries begin, the own state at 0 |
-    | count_ptr, counts | (variables,), ... | for each case and own state the weight of its rows |
-    """
-
-    listed: Ints
-    ptr: Ints
-    place_ptr: Ints
-    places: Ints
-    count_ptr: Ints
-    counts: Array
+    listed: Ints  # (variables,)
+    ptr: Ints  # (variables + 1,): where their cases begin
+    place_ptr: Ints  # (variables + 1,): where their part of `places` begins
+    places: Ints  # for each case and table where its entries begin, the own state at 0
+    count_ptr: Ints  # (variables,): where their part of `counts` begins
+    counts: Array  # for each case and own state the weight of its rows

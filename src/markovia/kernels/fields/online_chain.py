@@ -41,17 +41,16 @@ def _best(n, scores, transitions, room, ahead, back, path):
 
 
 @kernel
-def online_pass(
-    order, offsets, ptr, columns, values, codes, state_free, pair_free, base_free, most, steps,
-    weights, transitions, base, drift, pair_drift, base_drift,
-):  # fmt: skip
-    """Go once through the sequences in this order; return the number of wrong labels.
+def online_pass(order, tokens, free, most, steps, weights, drift):
+    """Go once through the sequences of `LabelledTokens` in this order; return the number of wrong labels.
 
-    `base` has the weights of labels anywhere, first and last. `free` says which weights may change. `most` is the longest
-    passive-aggressive step; 0 for the perceptron. A label code of -1 is a token without label: the right labelling is then
-    the best one that agrees with the others.
+    `weights`, which of them are `free` to change, and their `drift` are `ChainParameters`. `most` is the longest
+    passive-aggressive step; 0 for the perceptron. `steps[0]` counts sequences. A label code of -1 is a token without label:
+    the right labelling is then the best one that agrees with the others.
     """
-    k = weights.shape[1]
+    offsets, ptr, columns, values, codes = tokens
+    transitions, base = weights.pair, weights.base
+    k = len(transitions)
     longest = 1
     for s in range(len(offsets) - 1):
         longest = max(longest, offsets[s + 1] - offsets[s])
@@ -62,8 +61,8 @@ def online_pass(
     back = np.zeros((longest, k), np.int64)
     path = np.empty(longest, np.int64)
     right = np.empty(longest, np.int64)
-    change = np.zeros(weights.shape)
-    stamp = np.zeros(weights.shape, np.int64)
+    change = np.zeros(weights.state.shape)
+    stamp = np.zeros(weights.state.shape, np.int64)
     pair_change = np.zeros((k, k))
     base_change = np.zeros((3, k))
     plain = len(values) == 0
@@ -74,6 +73,7 @@ def online_pass(
         if n == 0:
             continue
         steps[0] += 1.0
+        # scores of labels at each token
         partly = False
         for t in range(n):
             for j in range(k):
@@ -87,9 +87,10 @@ def online_pass(
             for p in range(ptr[a + t], ptr[a + t + 1]):
                 v = 1.0 if plain else values[p]
                 for j in range(k):
-                    scores[t, j] += v * weights[columns[p], j]
+                    scores[t, j] += v * weights.state[columns[p], j]
             right[t] = codes[a + t]
             partly = partly or right[t] < 0
+        # the right labelling and its score
         if partly:
             for t in range(n):
                 for j in range(k):
@@ -99,6 +100,7 @@ def online_pass(
             aim = scores[0, right[0]]
             for t in range(1, n):
                 aim += scores[t, right[t]] + transitions[right[t - 1], right[t]]
+        # the labelling found; a passive-aggressive step looks for one that is wrong and still scores well
         if most > 0.0:
             for t in range(n):
                 for j in range(k):
@@ -125,7 +127,7 @@ def online_pass(
                     if right[t] != path[t]:
                         for p in range(ptr[a + t], ptr[a + t + 1]):
                             c = columns[p]
-                            if not state_free[c, y]:
+                            if not free.state[c, y]:
                                 continue
                             if action == 0:
                                 change[c, y] += sign * (1.0 if plain else values[p])
@@ -135,27 +137,27 @@ def online_pass(
                                     length += change[c, y] ** 2
                             else:
                                 step = size * change[c, y]
-                                weights[c, y] += step
-                                drift[c, y] += (steps[0] - 1.0) * step
+                                weights.state[c, y] += step
+                                drift.state[c, y] += (steps[0] - 1.0) * step
                                 change[c, y] = 0.0
                         for b in range(3):
-                            if base_free[b] and (b == 0 or (b == 1 and t == 0) or (b == 2 and t == n - 1)):
+                            if free.base[b, y] and (b == 0 or (b == 1 and t == 0) or (b == 2 and t == n - 1)):
                                 if action == 0:
                                     base_change[b, y] += sign
                                 elif action == 2:
                                     step = size * base_change[b, y]
                                     base[b, y] += step
-                                    base_drift[b, y] += (steps[0] - 1.0) * step
+                                    drift.base[b, y] += (steps[0] - 1.0) * step
                                     base_change[b, y] = 0.0
                     if t > 0:
                         x = right[t - 1] if side == 0 else path[t - 1]
-                        if pair_free[x, y]:
+                        if free.pair[x, y]:
                             if action == 0:
                                 pair_change[x, y] += sign
                             elif action == 2:
                                 step = size * pair_change[x, y]
                                 transitions[x, y] += step
-                                pair_drift[x, y] += (steps[0] - 1.0) * step
+                                drift.pair[x, y] += (steps[0] - 1.0) * step
                                 pair_change[x, y] = 0.0
             if action == 1:
                 for j in range(k):

@@ -91,8 +91,14 @@ def cases_value(low, high, layout, cases, log_tables, logits, slopes):
 
 
 @kernel
-def rows_value(low, high, layout, chosen, codes, weights, rows, log_tables, logits, place, slopes):
-    """As `cases_value`, for variables chosen[low:high] and rows by number."""
+def rows_value(low, high, layout, chosen, data, rows, log_tables, room, slopes):
+    """As `cases_value`, for variables chosen[low:high] and rows by number.
+
+    `data` are codes (variables, all rows) and weights (all rows,); the room is for the states of a variable and for its
+    tables.
+    """
+    codes, weights = data
+    logits, place = room
     cards, starts, scope_ptr, scope, strides, table_ptr, edge_ptr, edge_factor, edge_stride = layout
     single, tables = log_tables
     single_slope, table_slope = slopes

@@ -156,6 +156,7 @@ def search(graph, work, random, max_nodes, scan, mark, chosen):
     random, mark, chosen = pointers((random, mark, chosen))
     n_trail, level, nodes, first = 0, 0, 0, 0
     while True:
+        # the variable with fewest states left, ties at random; in large graphs the next one that has several
         best, fewest, ties = -1, 0, 0.0
         if n <= scan:
             for i in range(n):
@@ -184,6 +185,7 @@ def search(graph, work, random, max_nodes, scan, mark, chosen):
         nodes += 1
         if nodes > max_nodes:
             return -1
+        # one of its states in proportion to its weight; the others are ruled out, and written down to take that back
         total = 0.0
         for x in range(g.cards[best]):
             if w.dom[g.starts[best] + x] == 1:
@@ -206,6 +208,7 @@ def search(graph, work, random, max_nodes, scan, mark, chosen):
                 w.left[best] -= 1
                 w.trail[n_trail] = other
                 n_trail += 1
+        # consequences; where a variable loses its last state, go back to the last choice and rule that state out
         changed = best
         while True:
             waiting = 0

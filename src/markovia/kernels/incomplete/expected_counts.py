@@ -15,19 +15,23 @@ SMALL, LARGE = 1e-60, 1e60
 
 
 @inner
-def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
+def _collect(case, cases, trees, theta, maximise, room):
     """Fill the tables and messages of one case; return the log of its mass (of its best weight), or minus infinity.
 
-    `at` is where the offsets of the case's slots begin. The root's message is the sum of its table.
+    The root's message is the sum of its table.
     """
+    clique, slot, maps = trees.clique, trees.slot, trees.maps
+    c0, c1 = trees.clique_at[cases.pattern[case]], trees.clique_at[cases.pattern[case] + 1]
     log_scale = 0.0
-    s0 = clique[c0, 4]
+    # the offset of the first slot, as if the pattern's slots began at 0
+    at = cases.at[case] - clique[c0, 4]
+    # multiply the slices of tables into their cliques
     for c in range(c0, c1):
         size = clique[c, 0]
         table = room[clique[c, 6] : clique[c, 6] + size]
         first = True
         for s in range(clique[c, 4], clique[c + 1, 4]):
-            b = base[at + s - s0]
+            b = cases.base[at + s]
             m = slot[s, 1]
             top = 0.0
             if first:
@@ -50,6 +54,7 @@ def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
         if first:
             for e in range(size):
                 table[e] = 1.0
+    # messages up, each multiplied into its parent's table
     for c in range(c0, c1):
         size = clique[c, 0]
         n_sep = clique[c, 1]
@@ -91,24 +96,22 @@ def _collect(c0, c1, clique, slot, maps, base, at, theta, maximise, room):
 
 
 @kernel
-def expect_cases(
-    first, last, case_pattern, case_weight, case_at, base, clique_at, clique, slot, maps, theta, room, counts
-):
+def expect_cases(first, last, cases, trees, theta, room, counts):
     """Add the expected counts of cases `first..last` to `counts`; return their log mass and the first impossible case.
 
-    On the way down a clique's message becomes the ratio of its separator's posterior to it.
+    Takes `GroupCases`, `PatternTrees`, all tables in one array and room for the tables of a pattern. On the way down a
+    clique's message becomes the ratio of its separator's posterior to it.
     """
+    clique, slot, maps = trees.clique, trees.slot, trees.maps
     log_mass = 0.0
     best = last < first  # never; a constant would compile `_collect` twice
     for i in range(first, last):
-        p = case_pattern[i]
-        c0 = clique_at[p]
-        c1 = clique_at[p + 1]
-        found = _collect(c0, c1, clique, slot, maps, base, case_at[i], theta, best, room)
+        found = _collect(i, cases, trees, theta, best, room)
         if found == -np.inf:
             return -np.inf, i
-        log_mass += case_weight[i] * found
-        s0 = clique[c0, 4]
+        log_mass += cases.weight[i] * found
+        c0, c1 = trees.clique_at[cases.pattern[i]], trees.clique_at[cases.pattern[i] + 1]
+        at = cases.at[i] - clique[c0, 4]
         for c in range(c1 - 1, c0 - 1, -1):
             size = clique[c, 0]
             n_sep = clique[c, 1]
@@ -116,7 +119,7 @@ def expect_cases(
             table = room[clique[c, 6] : clique[c, 6] + size]
             message = room[clique[c, 6] + size : clique[c, 6] + size + n_sep]
             if clique[c, 2] < 0:
-                message[0] = case_weight[i] / message[0]
+                message[0] = cases.weight[i] / message[0]
             else:
                 parent = c0 + clique[c, 2]
                 above = room[clique[parent, 6] : clique[parent, 6] + clique[parent, 0]]
@@ -133,7 +136,7 @@ def expect_cases(
                 for e in range(j * own, (j + 1) * own):
                     table[e] *= x
             for s in range(clique[c, 4], clique[c + 1, 4]):
-                b = base[case_at[i] + s - s0]
+                b = cases.base[at + s]
                 m = slot[s, 1]
                 for e in range(size):
                     counts[b + maps[m + e]] += table[e]
@@ -141,38 +144,35 @@ def expect_cases(
 
 
 @kernel
-def decode_cases(
-    first, last, case, uniform, member_start, member, card, case_pattern, case_at, base, clique_at, clique, axis,
-    slot, maps, theta, room, out_at, out, logs,
-):  # fmt: skip
+def decode_cases(first, last, listed, uniform, cases, trees, theta, room, decoded):
     """Write a state for every member of the listed cases: the best joint ones, or a draw.
 
-    `uniform` holds one random number a member for draws and is empty for the best. Item i writes to `out` from
-    `out_at[i]`, in the order of the pattern's members, and the log of its mass or best weight to `logs`; an impossible
-    item gets minus infinity and no states.
+    `uniform` holds one random number a member for draws and is empty for the best. Item i writes to the states of
+    `DecodedCases` from `at[i]`, in the order of the pattern's members, and the log of its mass or best weight to `logs`; an
+    impossible item gets minus infinity and no states.
     """
+    clique, axis, length = trees.clique, trees.axis, trees.length
     draw = len(uniform) > 0
     for i in range(first, last):
-        p = case_pattern[case[i]]
-        c0 = clique_at[p]
-        c1 = clique_at[p + 1]
-        at = case_at[case[i]]
-        logs[i] = _collect(c0, c1, clique, slot, maps, base, at, theta, not draw, room)
-        if logs[i] == -np.inf:
+        p = cases.pattern[listed[i]]
+        decoded.logs[i] = _collect(listed[i], cases, trees, theta, not draw, room)
+        if decoded.logs[i] == -np.inf:
             continue
-        for c in range(c1 - 1, c0 - 1, -1):
+        at, out = decoded.at[i], decoded.states
+        for c in range(trees.clique_at[p + 1] - 1, trees.clique_at[p] - 1, -1):
+            # the row of the clique's table that the states of its separator leave
             own = clique[c, 0] // clique[c, 1]
             first_own = clique[c, 5] + clique[c, 7]
             row = 0
             for x in range(clique[c, 5], first_own):
-                row = row * card[member[member_start[p] + axis[x]]] + out[out_at[i] + axis[x]]
+                row = row * length[x] + out[at + axis[x]]
             begin = clique[c, 6] + row * own
             chosen = 0
             if draw:
                 mass = 0.0
                 for e in range(own):
                     mass += room[begin + e]
-                u = uniform[out_at[i] + axis[first_own]] * mass
+                u = uniform[at + axis[first_own]] * mass
                 run = 0.0
                 for e in range(own):
                     if room[begin + e] > 0.0:
@@ -185,6 +185,5 @@ def decode_cases(
                     if room[begin + e] > room[begin + chosen]:
                         chosen = e
             for y in range(clique[c + 1, 5] - 1, first_own - 1, -1):
-                k = card[member[member_start[p] + axis[y]]]
-                out[out_at[i] + axis[y]] = chosen % k
-                chosen //= k
+                out[at + axis[y]] = chosen % length[y]
+                chosen //= length[y]

@@ -5,9 +5,13 @@ smallest clique first; where one table over all of a pattern's variables is chea
 are those of `learning/incomplete/incomplete_rows.py`.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.runtime.array_types import Ints
 
 BIG = 2.0**40
 
@@ -23,13 +27,23 @@ def _longer(a, needed):
     return b
 
 
-@inner
-def _order(m, adjacent, card, left, best, weight, sep, n_sep, clique_of, last):
-    """Eliminate greedily, smallest clique first; return the number of cliques and what they and all of them cost.
+class _PatternCliques(NamedTuple):
+    """The cliques of one pattern, while they are laid out."""
 
-    `sep[c]` marks clique c's separator, `clique_of[v]` is the clique that sums v out, `last[c]` the step of its last
-    elimination. A clique that only repeats the separator of one below it is merged with that one.
+    sep: NDArray[np.uint8]  # (cliques, members): marks their separators
+    n_sep: Ints  # members of a separator; -1 - c once its parent c is known
+    of: Ints  # (members,): the clique that sums a member out
+    last: Ints  # the step of a clique's last elimination
+
+
+@inner
+def _order(m, adjacent, card, left, best, weight, cliques):
+    """Eliminate greedily, smallest clique first; return the number of cliques.
+
+    A clique that only repeats the separator of one below it is merged with that one.
     """
+    sep, n_sep = cliques.sep, cliques.n_sep
+    # the entries of the clique that eliminating each member would make
     for v in range(m):
         left[v] = 1
         w = float(card[v])
@@ -64,8 +78,8 @@ def _order(m, adjacent, card, left, best, weight, sep, n_sep, clique_of, last):
         for i in range(degree):
             sep[home, best[i]] = 1
         n_sep[home] = degree
-        clique_of[v] = home
-        last[home] = step
+        cliques.of[v] = home
+        cliques.last[home] = step
         for c in range(n):
             if c != home and sep[c, v] and n_sep[c] > 0:
                 n_sep[c] = -1 - home  # its parent; the separator stays marked
@@ -84,26 +98,15 @@ def _order(m, adjacent, card, left, best, weight, sep, n_sep, clique_of, last):
 
 
 @kernel
-def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, largest, local, seen):
+def plan_patterns(groups, families, largest, local, seen):
     """Lay out a clique tree for every pattern; patterns that need a clique over `largest` entries get none.
 
-    `local` and `seen` have one number a variable, -1 each.
-
-    Returns
-    -------
-    clique_at
-        The first clique of each pattern; a pattern without a tree has none. Children come before parents, the root last.
-    clique
-        Eight numbers a clique: entries, entries of its separator, place of its parent in the pattern (-1), where the map
-        of its message into the parent's entries begins (filled in later), its first slot, its first axis, where its
-        table begins in the room of the pattern (its message follows), and the number of axes of its separator.
-    axis
-        Its variables, separator first: place among the pattern's members.
-    slot
-        The families multiplied into each clique: family, and room for where its map begins.
-    cost
-        Of running each pattern once; infinite without a tree.
+    Takes `MissingGroups` and `NetworkFamilies`; `local` and `seen` have one number a variable, -1 each. Returns the
+    `clique_at`, `clique`, `axis` and `slot` of `PatternTrees`, flat and still without maps, and what running each pattern
+    once costs, infinite without a tree.
     """
+    start, member, card = groups.member_start, groups.member, families.card
+    of_start, scope_start, scope = families.of_start, families.scope_start, families.scope
     n_patterns = len(start) - 1
     widest = 1
     for p in range(n_patterns):
@@ -123,13 +126,14 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
     n_slots = 0
     family = np.empty(len(card), np.int64)
     adjacent = np.empty((widest, widest), np.uint8)
-    sep = np.empty((widest, widest), np.uint8)
+    cliques = _PatternCliques(
+        np.empty((widest, widest), np.uint8), np.empty(widest, np.int64), np.empty(widest, np.int64),
+        np.empty(widest, np.int64),
+    )  # fmt: skip
+    sep, n_sep, clique_of, last = cliques
     left = np.empty(widest, np.uint8)
     best = np.empty(widest, np.int64)
     weight = np.empty(widest)
-    n_sep = np.empty(widest, np.int64)
-    clique_of = np.empty(widest, np.int64)
-    last = np.empty(widest, np.int64)
     sizes = np.empty(widest, np.int64)
     home = np.empty(len(card), np.int64)
     cards = np.empty(widest, np.int64)
@@ -147,11 +151,12 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
             whole *= card[v]
             for j in range(m):
                 adjacent[i, j] = 0
+        # the families around the pattern; members that one of them mentions together are joined
         n_families = 0
         for i in range(m):
             v = member[start[p] + i]
             for q in range(of_start[v], of_start[v + 1]):
-                f = of_family[q]
+                f = families.of_family[q]
                 if seen[f] == p:
                     continue
                 seen[f] = p
@@ -166,11 +171,12 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
                         if b >= 0:
                             adjacent[a, b] = 1
                             adjacent[b, a] = 1
+        # one table over all members, against a tree: what either costs, and whether it fits
         n = 1
         total = whole * (n_families + 2.0) + 20.0
         tree = m > 2 or whole > largest
         if tree:
-            n = _order(m, adjacent, cards, left, best, weight, sep, n_sep, clique_of, last)
+            n = _order(m, adjacent, cards, left, best, weight, cliques)
             fits = True
             total_tree = 0.0
             for c in range(n):
@@ -181,6 +187,7 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
                 fits = fits and w <= largest
                 sizes[c] = np.int64(w if w < BIG else BIG)
                 total_tree += 4.0 * w + 30.0
+            # a family goes to the clique that first sums one of its members out
             for k in range(n_families):
                 f = family[k]
                 first = -1
@@ -222,6 +229,7 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
                 rank[at_step[i]] = k
                 place[k] = at_step[i]
                 k += 1
+        # write the tree down, parents by their rank
         axis = _longer(axis, n_axes + n * m)
         for k in range(n):
             c = place[k]
@@ -254,6 +262,7 @@ def plan_patterns(start, member, card, of_start, of_family, scope_start, scope, 
         clique_at[p + 1] = n_cliques
         for i in range(m):
             local[member[start[p] + i]] = -1
+    # one more clique, so that lists of slots and axes have an end
     for x in range(8):
         clique[8 * n_cliques + x] = 0
     clique[8 * n_cliques + 4] = n_slots

@@ -47,29 +47,19 @@ class Links(NamedTuple):
 
 
 class DualTables(NamedTuple):
-    """Tables and the separators they share; the first n separators are the variables.
+    """Tables and the separators they share; the first n separators are the variables."""
 
-    | field | shape | holds |
-    |---|---|---|
-    | starts, potentials | (separators + 1,), (states,) | where a separator's potential begins, and the potentials |
-    | table_ptr, tables | (tables + 1,), (entries,) | where a table begins, and the tables in logarithms |
-    | scope_ptr, scope | (tables + 1,), (edges to variables,) | the variables of a table, in the order of their edges |
-    | edge_ptr, edges | (separators + 1,), (edges,) | the edges at a separator |
-    | edge_factor | (edges,) | the table of an edge |
-    | map_ptr, maps | (edges + 1,), ... | the separator's state at each entry of the edge's table |
-    """
-
-    starts: Ints
-    potentials: Array
-    table_ptr: Ints
-    tables: Array
-    scope_ptr: Ints
-    scope: Ints
-    edge_ptr: Ints
-    edges: Ints
-    edge_factor: Ints
-    map_ptr: Ints
-    maps: NDArray[np.int32]
+    starts: Ints  # (separators + 1,): where a separator's potential begins
+    potentials: Array  # (states,)
+    table_ptr: Ints  # (tables + 1,): where a table begins
+    tables: Array  # (entries,): in logarithms
+    scope_ptr: Ints  # (tables + 1,): where the variables of a table begin, in the order of their edges
+    scope: Ints  # (edges to variables,)
+    edge_ptr: Ints  # (separators + 1,): where the edges at a separator begin
+    edges: Ints  # (edges,)
+    edge_factor: Ints  # (edges,): the table of an edge
+    map_ptr: Ints  # (edges + 1,)
+    maps: NDArray[np.int32]  # the separator's state at each entry of the edge's table
 
 
 class SignedGraph(NamedTuple):
@@ -107,6 +97,7 @@ def sweep_pairs(links, low, high, forward, decoding):
         mine = arrive[first] if last > first else 0
         share = shares[s]
         begin, end = (split, last) if forward else (first, split)
+        # the belief: what it is itself and what all links say
         if card == 2:
             b0, b1 = unary[base], unary[base + 1]
             for k in range(last - first):
@@ -126,6 +117,7 @@ def sweep_pairs(links, low, high, forward, decoding):
         peaks[s] = peak
         if peak == -inf:
             return False
+        # the best state given those chosen before it, and the messages of those that come later
         if decoding:
             for x in range(card):
                 outgoing[x] = unary[base + x]
@@ -146,6 +138,8 @@ def sweep_pairs(links, low, high, forward, decoding):
                 if belief[x] > -inf and (best < 0 or outgoing[x] > outgoing[best]):
                     best = x
             codes[s] = best
+        # send: a share of the belief less what came from there, maximised over the table; tables of two
+        # values and of two states have short ways
         for k in range(begin, end):
             at = mine + (k - first) * card
             to = theirs[k]
@@ -266,12 +260,13 @@ def sweep(low, high, forward, order, shares, dual, belief, gathered):
 
 
 @kernel(_nrt=False)
-def decode(order, propagating, dual, codes, score, best, alive, queue, queued, supported):
+def decode(order, propagating, dual, codes, score, best, room):
     """Give each variable in turn its best state given those before it, by the present potentials and tables.
 
-    With `propagating`, states that have become impossible are ruled out after each choice (arc consistency). `alive` has
-    room for all states of variables, `queue` and `queued` (zeros) for all tables, `supported` for the states of a table.
+    With `propagating`, states that have become impossible are ruled out after each choice (arc consistency). The room is
+    for all states of variables (alive), all tables (queue and, zeros, queued) and the states of a table (supported).
     """
+    alive, queue, queued, supported = room
     starts, potentials, table_ptr, tables, scope_ptr, scope, edge_ptr, edges, edge_factor, map_ptr, maps = (
         dual
     )
@@ -308,6 +303,7 @@ def decode(order, propagating, dual, codes, score, best, alive, queue, queued, s
                     best[x] = tables[first + y]
             for x in range(card):
                 score[x] += best[x]
+        # the best state becomes the only one alive
         chosen = 0
         for x in range(1, card):
             if score[x] > score[chosen]:
@@ -343,6 +339,7 @@ def decode(order, propagating, dual, codes, score, best, alive, queue, queued, s
                     for o in range(scope_ptr[f], scope_ptr[f + 1]):
                         supported[at + maps[map_ptr[o] + y]] = True
                         at += starts[scope[o] + 1] - starts[scope[o]]
+            # states without support die, unless all of a variable's would
             at = 0
             for o in range(scope_ptr[f], scope_ptr[f + 1]):
                 t = scope[o]
@@ -381,8 +378,12 @@ def project_pairs(rows, widths, dual, pair_ptr, room, beliefs):
 
 
 @kernel(_nrt=False)
-def score_cycles(cycles, lengths, pair_of, cards, first_of_pair, pair_ptr, beliefs, reach, further, scores):
-    """Fill in how much the bound could fall at least if the pairs around each cycle had to agree."""
+def score_cycles(cycles, lengths, pair_of, cards, pairs, pair_ptr, beliefs, room, scores):
+    """Fill in how much the bound could fall at least if the pairs around each cycle had to agree.
+
+    `cycles` and `pair_of` (cycles, longest): the variables of each and the pair after each; `pairs` (pairs, 2), whose
+    beliefs begin at `pair_ptr`; `room` (2, most states).
+    """
     for c in range(len(lengths)):
         length = lengths[c]
         apart = 0.0
@@ -392,22 +393,23 @@ def score_cycles(cycles, lengths, pair_of, cards, first_of_pair, pair_ptr, belie
             for x in range(pair_ptr[p], pair_ptr[p + 1]):
                 top = max(top, beliefs[x])
             apart += top
+        # the best way around for each first state, by steps from pair to pair
         together = -np.inf
         for start in range(cards[cycles[c, 0]]):
             for x in range(cards[cycles[c, 0]]):
-                reach[x] = 0.0 if x == start else -np.inf
+                room[0, x] = 0.0 if x == start else -np.inf
             for k in range(length):
                 i, j, p = cycles[c, k], cycles[c, (k + 1) % length], pair_of[c, k]
-                straight = first_of_pair[p] == i
+                straight = pairs[p, 0] == i
                 for y in range(cards[j]):
                     top = -np.inf
                     for x in range(cards[i]):
                         at = x * cards[j] + y if straight else y * cards[i] + x
-                        top = max(top, reach[x] + beliefs[pair_ptr[p] + at])
-                    further[y] = top
+                        top = max(top, room[0, x] + beliefs[pair_ptr[p] + at])
+                    room[1, y] = top
                 for y in range(cards[j]):
-                    reach[y] = further[y]
-            together = max(together, reach[start])
+                    room[0, y] = room[1, y]
+            together = max(together, room[0, start])
         scores[c] = apart - together
     return 0
 

@@ -101,17 +101,16 @@ def sweep(graph, order, beta, rng, x, score):
 
 
 @kernel(bare=True)
-def best_moves(graph, steps, tenure, spread, clock, until, best_x, state, rng, x, score):
+def best_moves(graph, steps, tenure, spread, clock, until, search):
     """Make the best single change again and again: steepest ascent (tenure 0) or tabu search.
 
     After a move away from a state, going back to it is forbidden for `tenure` plus up to `spread` moves, unless that gives
-    the best score ever. Ties are broken at random. `state` holds the present and the best score; `until` the step up to
-    which each state of each variable is forbidden. Steepest ascent stops where no change helps.
-    Returns the number of moves made.
+    the best score ever. Ties are broken at random. `until` holds the step up to which each state of each variable is
+    forbidden. Steepest ascent stops where no change helps. Returns the number of moves made.
     """
-    n = len(x)
-    g = pointers(graph)
-    until, best_x, state, rng, x, score = pointers((until, best_x, state, rng, x, score))
+    n = len(search.x)
+    g, until = pointers(graph), pointer(until)
+    x, score, rng, best_x, state = pointers(search)
     for step in range(steps):
         best, ties, chosen, to = -inf, 0, -1, 0
         for v in range(n):
@@ -146,17 +145,16 @@ def best_moves(graph, steps, tenure, spread, clock, until, best_x, state, rng, x
 
 
 @kernel(bare=True)
-def guided_climbs(graph, climbs, weight, wall, blame_unary, blame, work, best_x, state, rng, x, score, order):
+def guided_climbs(graph, climbs, weight, wall, penalties, order, search):
     """Climb in the penalised scores to a local optimum, then penalise the table entries most to blame for it; repeat.
 
-    `score` and `work` are logs, at least minus `wall`, minus `weight` times the penalties `blame`; `state` holds the
-    present and the best true score. To blame is the entry in use of the largest -log / (1 + penalty). `order` holds all
-    variables in any order. Returns the number of moves.
+    Scores are sums of logs, at least minus `wall`, minus `weight` times the penalties; totals are true scores. To blame is
+    the entry in use of the largest -log / (1 + penalty). `order` holds all variables in any order. Returns the moves made.
     """
-    n, n_factors = len(x), len(graph.scope_ptr) - 1
-    g = pointers(graph)
-    blame_unary, blame, work, best_x = pointers((blame_unary, blame, work, best_x))
-    state, rng, x, score, order = pointers((state, rng, x, score, order))
+    n, n_factors = len(search.x), len(graph.scope_ptr) - 1
+    g, order = pointers(graph), pointer(order)
+    blame_unary, blame, work = pointers(penalties)
+    x, score, rng, best_x, state = pointers(search)
     moves = 0
     for _ in range(climbs):
         for i in range(n - 1, 0, -1):

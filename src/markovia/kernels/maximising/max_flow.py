@@ -62,6 +62,7 @@ def push_flow(slices, eps, n, arcs, flows, trees, queues):
     tree, parent, stamp, dist = pointers(trees)
     ring, orphans, waiting, state = pointers(queues)
     flow = 0.0
+    # both trees begin with the nodes that have spare capacity to a terminal
     if state[STARTED] == 0:
         state[STARTED] = 1
         state[CURRENT] = NONE
@@ -99,6 +100,7 @@ def push_flow(slices, eps, n, arcs, flows, trees, queues):
             if i == NONE:
                 current = DONE
                 break
+        # grow: take in free neighbours, until an arc leads to the other tree
         middle = -1
         side = tree[i]
         for a in range(first[i], first[i + 1]):
@@ -152,6 +154,7 @@ def push_flow(slices, eps, n, arcs, flows, trees, queues):
             current = DONE
             flow = inf
             break
+        # push as much along the path; an arc that is full cuts the node below it off its tree
         flow += least
         cap[middle] -= least
         cap[rev[middle]] += least
@@ -189,6 +192,7 @@ def push_flow(slices, eps, n, arcs, flows, trees, queues):
             oc -= 1
             side = tree[o]
             best, best_d = -1, FAR
+            # a parent in the same tree with spare capacity; distances are trusted where the stamp is of this time
             for a in range(first[o], first[o + 1]):
                 if (cap[rev[a]] if side == SOURCE else cap[a]) <= eps:
                     continue
@@ -220,6 +224,7 @@ def push_flow(slices, eps, n, arcs, flows, trees, queues):
                     dist[j] = d
                     d -= 1
                     j = head[parent[j]]
+            # adopt the nearest; without any, the node is free, its children are orphans and its neighbours may grow again
             if best >= 0:
                 parent[o] = best
                 stamp[o] = time

@@ -114,6 +114,7 @@ def _choose(n, levels, limit, total, given, lists, room):
     near_ptr, near, logs, candidate, fix_order, rng, order = pointers(given)
     after, before, member_ptr, members, link_head, link_next, link_clique = pointers(lists)
     alive, absorbed, mark, waiting = pointers(room)
+    # all candidates wait for their first cost, in random order
     links = 0
     stamp = 0
     n_waiting = 0
@@ -151,6 +152,7 @@ def _choose(n, levels, limit, total, given, lists, room):
                             mark[u] = stamp
                             cost += logs[u]
                 link = link_next[link]
+            # variables of about the same cost are in one list, at either end at random
             new = levels if cost > limit else int(2.0 * cost)
             if after[v] >= 0:
                 after[before[v]] = after[v]
@@ -161,6 +163,7 @@ def _choose(n, levels, limit, total, given, lists, room):
             before[v] = left
             after[v] = right
             before[right] = v
+        # the cheapest is eliminated; where none fits, the next one of the given order is fixed instead
         n_waiting = 0
         best = 0
         while best < levels and after[n + best] == n + best:
@@ -177,6 +180,7 @@ def _choose(n, levels, limit, total, given, lists, room):
             v = after[n + best]
         after[before[v]] = after[v]
         before[after[v]] = before[v]
+        # its neighbours now: by factors, and by the cliques that earlier eliminations left, which its own takes in
         stamp += 1
         mark[v] = stamp
         cost = logs[v]
@@ -204,6 +208,7 @@ def _choose(n, levels, limit, total, given, lists, room):
         alive[v] = 0
         if best == levels:
             continue
+        # they are a clique, which each of them is linked to
         for w in range(n_waiting):
             u = waiting[w]
             cost += logs[u]
@@ -348,6 +353,7 @@ def _solve(graph, found, rng, x, plan, room):
     order, place, owner, head, follow, about_ptr, about, message_ptr = pointers(plan)
     messages, table, row, dims, step, shape, run, count, axis = pointers(room)
     rng, x = pointer(rng), pointer(x)
+    # buckets in the order of elimination: factors with what is outside the region fixed, messages of earlier ones
     for k in range(found):
         v = order[k]
         n_axes = about_ptr[k + 1] - about_ptr[k] + 1
@@ -385,6 +391,7 @@ def _solve(graph, found, rng, x, plan, room):
                 stride *= g.cards[order[about[j]]]
             _add(table, n_axes, dims, step, messages, message_ptr[c], shape, run, count)
             c = follow[c]
+        # maximise the variable out
         out = message_ptr[k]
         for i in range(entries):
             messages[out + i] = table[i]
@@ -426,6 +433,7 @@ def _solve(graph, found, rng, x, plan, room):
             for s in range(g.cards[v]):
                 row[s] += messages[at + s * own]
             c = follow[c]
+        # the best state, one of several at random
         top = row[0]
         for s in range(1, g.cards[v]):
             if row[s] > top:

@@ -50,8 +50,15 @@ def room_needed(cards, scope_ptr, scope, n_dense, stack):
 
 
 @inner(bare=True)
-def _contract(kind, x, t, left, right, work, wl, wr, ol, orr, spare):
-    """Contract a left-by-right table with a vector on either side, in one pass (two for sums of exponentials)."""
+def _contract(kind, x, t, left, right, work, wl):
+    """Contract a left-by-right table with a vector on either side, in one pass (two for sums of exponentials).
+
+    In `work` lie from `wl` on the two vectors, the two results (by left and by right), and room for another by right.
+    """
+    wr = wl + left
+    ol = wr + right
+    orr = ol + left
+    spare = orr + right
     if kind == 0:
         for r in range(right):
             work[orr + r] = 0.0
@@ -189,24 +196,20 @@ def _wide(at, kind, first, last, t, values, n, work, stack):
             left *= at[e + 1] - at[e]
         for e in range(middle, b):
             right *= at[e + 1] - at[e]
-        wl = free
-        wr = wl + left
-        ol = wr + right
-        orr = ol + left
-        spare = orr + right
-        free = spare + right
-        _outer(kind, a, middle, at, n, work, wl)
-        _outer(kind, middle, b, at, n, work, wr)
+        _outer(kind, a, middle, at, n, work, free)
+        _outer(kind, middle, b, at, n, work, free + left)
         if b - a == last - first:
-            _contract(kind, values, where, left, right, work, wl, wr, ol, orr, spare)
+            _contract(kind, values, where, left, right, work, free)
         else:
-            _contract(kind, work, where, left, right, work, wl, wr, ol, orr, spare)
+            _contract(kind, work, where, left, right, work, free)
+        by_left = free + left + right
+        free += 2 * left + 3 * right
         stack[3 * depth] = a
         stack[3 * depth + 1] = middle
-        stack[3 * depth + 2] = ol
+        stack[3 * depth + 2] = by_left
         stack[3 * depth + 3] = middle
         stack[3 * depth + 4] = b
-        stack[3 * depth + 5] = orr
+        stack[3 * depth + 5] = by_left + left
         depth += 2
 
 

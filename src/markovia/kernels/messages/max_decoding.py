@@ -1,7 +1,6 @@
 """Reading a best configuration off max-product messages, and polishing it.
 
-All numbers are logarithms; the graph is a `ListedGraph`, messages are as in `messages`. `state` is the configuration, -1
-where a variable has no state yet.
+All numbers are logarithms; the graph is a `ListedGraph`, the configuration and messages are in a `DecodingRoom`.
 """
 
 from math import inf
@@ -11,13 +10,14 @@ from markovia.kernels.pointers import pointer, pointers
 
 
 @inner(bare=True)
-def _dense_scores(g, e, first, last, t, n, state, room, axes, count, score):
-    """Add to score what a table gives each state of edge e, maximised over variables without a state."""
+def _dense_scores(g, e, f, d):
+    """Add to score what table f gives each state of edge e, maximised over variables without a state."""
+    n, state, room, score, axes, count = d
     k = g.at[e + 1] - g.at[e]
-    base = t
+    base = g.table_ptr[f]
     free = 0
     decided = False
-    for j in range(first, last):
+    for j in range(g.scope_ptr[f], g.scope_ptr[f + 1]):
         if j == e:
             continue
         if state[g.scope[j]] >= 0:
@@ -54,9 +54,11 @@ def _dense_scores(g, e, first, last, t, n, state, room, axes, count, score):
 
 
 @inner(bare=True)
-def _sparse_scores(g, e, first, last, listed, n, state, room, score):
-    """Add to score what a factor given by its entries gives each state of edge e."""
+def _sparse_scores(g, e, f, listed, d):
+    """Add to score what factor f, given by its entries, gives each state of edge e."""
+    n, state, room, score, _, _ = d
     k = g.at[e + 1] - g.at[e]
+    first, last = g.scope_ptr[f], g.scope_ptr[f + 1]
     begin, end, code = g.entry_ptr[listed], g.entry_ptr[listed + 1], g.code_ptr[listed]
     for s in range(k):
         room[s] = -inf
@@ -82,11 +84,11 @@ def _sparse_scores(g, e, first, last, listed, n, state, room, score):
 
 
 @kernel(bare=True)
-def decode(graph, order, n_dense, m, n, state, room, score, axes, count):
+def decode(graph, order, m, decoding):
     """Give the variables of `order` a state each, the best one given those before it and the messages of the rest."""
-    variables = len(order)
-    g, order = pointers(graph), pointer(order)
-    m, n, state, room, score, axes, count = pointers((m, n, state, room, score, axes, count))
+    variables, n_dense = len(order), len(graph.table_ptr) - 1
+    g, order, m, d = pointers(graph), pointer(order), pointer(m), pointers(decoding)
+    state, score = d.state, d.score
     for i in range(variables):
         v = order[i]
         k = g.cards[v]
@@ -95,11 +97,9 @@ def decode(graph, order, n_dense, m, n, state, room, score, axes, count):
         for p in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
             e = g.edges[p]
             f = g.edge_factor[e]
-            first = g.scope_ptr[f]
-            last = g.scope_ptr[f + 1]
             if f >= n_dense:
-                _sparse_scores(g, e, first, last, f - n_dense, n, state, room, score)
-            elif not _dense_scores(g, e, first, last, g.table_ptr[f], n, state, room, axes, count, score):
+                _sparse_scores(g, e, f, f - n_dense, d)
+            elif not _dense_scores(g, e, f, d):
                 for s in range(k):
                     score[s] += m[g.at[e] + s]
         best = 0
@@ -110,11 +110,11 @@ def decode(graph, order, n_dense, m, n, state, room, score, axes, count):
 
 
 @kernel(bare=True)
-def polish(graph, n_dense, n, state, room, score, axes, count):
+def polish(graph, decoding):
     """Go once through the variables and give each its best state, all others as they are; return the changes."""
-    variables = len(graph.cards)
-    g = pointers(graph)
-    n, state, room, score, axes, count = pointers((n, state, room, score, axes, count))
+    variables, n_dense = len(graph.cards), len(graph.table_ptr) - 1
+    g, d = pointers(graph), pointers(decoding)
+    state, score = d.state, d.score
     changes = 0
     for v in range(variables):
         k = g.cards[v]
@@ -123,12 +123,10 @@ def polish(graph, n_dense, n, state, room, score, axes, count):
         for p in range(g.edge_ptr[v], g.edge_ptr[v + 1]):
             e = g.edges[p]
             f = g.edge_factor[e]
-            first = g.scope_ptr[f]
-            last = g.scope_ptr[f + 1]
             if f >= n_dense:
-                _sparse_scores(g, e, first, last, f - n_dense, n, state, room, score)
+                _sparse_scores(g, e, f, f - n_dense, d)
             else:
-                _dense_scores(g, e, first, last, g.table_ptr[f], n, state, room, axes, count, score)
+                _dense_scores(g, e, f, d)
         best = state[v]
         now = score[best]
         for s in range(k):
@@ -141,9 +139,9 @@ def polish(graph, n_dense, n, state, room, score, axes, count):
 
 
 @kernel(bare=True)
-def log_weight(graph, n_dense, state):
+def log_weight(graph, state):
     """Return the log weight of a configuration."""
-    variables, n_factors = len(graph.cards), len(graph.scope_ptr) - 1
+    variables, n_factors, n_dense = len(graph.cards), len(graph.scope_ptr) - 1, len(graph.table_ptr) - 1
     g, state = pointers(graph), pointer(state)
     total = 0.0
     for v in range(variables):

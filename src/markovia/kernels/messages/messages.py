@@ -1,9 +1,8 @@
 """Messages between the variables and the factors of a factor graph, in flat buffers, and their schedules.
 
-`m` holds the messages from factors to variables and `n` those from variables to factors; the message of edge e lies at
-`at[e] : at[e + 1]`, the edges of a factor one after the other. `kind` is 0 for sums of products, 1 for the same in
-logarithms and 2 for maxima in logarithms. In kind 0 messages add up to one, in kind 1 their exponentials do, in kind 2
-their largest entry is zero.
+Of `MessageBuffers`, `m` are the messages from factors to variables and `n` those from variables to factors. `kind` is 0 for
+sums of products, 1 for the same in logarithms and 2 for maxima in logarithms. In kind 0 messages add up to one, in kind 1
+their exponentials do, in kind 2 their largest entry is zero.
 
 The graph is a `ListedGraph`, with logs in place of weights unless the kind is 0.
 """
@@ -116,15 +115,16 @@ def _send(g, kind, damping, f, work, m):
 
 
 @kernel(bare=True)
-def sweeps(graph, kind, damping, tolerance, rounds, n_dense, order, backward, m, n, work, stack, log_z):
+def sweeps(graph, kind, limits, order, backward, buffers, log_z):
     """Let nodes send in the given order (or from its end), in so many rounds: v is a variable, -1 - f a factor.
 
     Returns the rounds made and the largest move of the last one, or -1 if a message vanished. If `log_z` is not
     empty, factors do not send but write there the log of their total weight under the incoming messages.
     """
-    nodes, weigh = len(order), len(log_z) > 0
+    damping, tolerance, rounds = limits
+    nodes, weigh, n_dense = len(order), len(log_z) > 0, len(graph.table_ptr) - 1
     g, order, log_z = pointers(graph), pointer(order), pointer(log_z)
-    m, n, work, stack = pointers((m, n, work, stack))
+    m, n, work, stack = pointers(buffers)
     fast = kind == 0 and not weigh
     moved = 0.0
     for r in range(rounds):
@@ -159,15 +159,13 @@ def sweeps(graph, kind, damping, tolerance, rounds, n_dense, order, backward, m,
 
 
 @kernel(bare=True)
-def residual(graph, kind, damping, tolerance, n_dense, steps, heap, place, urgency, m, n, work, stack):
-    """Update the factor whose incoming messages changed most, again and again; return the updates and the urgency left.
-
-    `heap` holds the factors as a binary heap on `urgency`, `place` where each one is in it. An urgency is what the
-    incoming messages have moved since the factor last sent.
-    """
-    n_factors = len(heap)
-    g, stack = pointers(graph), pointer(stack)
-    heap, place, urgency, m, n, work = pointers((heap, place, urgency, m, n, work))
+def residual(graph, kind, limits, queue, buffers):
+    """Update the factor whose incoming messages changed most, again and again; return the updates and the urgency left."""
+    damping, tolerance, steps = limits
+    n_factors, n_dense = len(queue.heap), len(graph.table_ptr) - 1
+    g = pointers(graph)
+    heap, place, urgency = pointers(queue)
+    m, n, work, stack = pointers(buffers)
     for step in range(steps):
         f = heap[0]
         if urgency[f] < tolerance:

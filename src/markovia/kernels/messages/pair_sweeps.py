@@ -13,11 +13,12 @@ TINY = 1e-100
 
 
 @kernel(bare=True)
-def sweep_pairs(graph, damping, tolerance, rounds, order, backward, m, n, work, log_z):
+def sweep_pairs(graph, limits, order, backward, buffers, log_z):
     """Let nodes send as `messages.sweeps` does, where every factor is a table over two variables."""
+    damping, tolerance, rounds = limits
     nodes, weigh = len(order), len(log_z) > 0
-    g, order, m, n = pointers(graph), pointer(order), pointer(m), pointer(n)
-    work, log_z = pointer(work), pointer(log_z)
+    g, order, log_z = pointers(graph), pointer(order), pointer(log_z)
+    m, n, work, _ = pointers(buffers)
     moved = 0.0
     for r in range(rounds):
         moved = 0.0
@@ -95,7 +96,7 @@ def send_pair(g, damping, t, e, n, m, work):
         return _pair_of_four(damping, t, a, b, values, n, m)
     if ka == 2 and kb == 2:
         return _pair_of_two(damping, t, a, b, values, n, m)
-    return _pair_of_any(damping, t, ka, kb, a, b, values, n, m, work)
+    return _pair_of_any(g, damping, t, e, n, m, work)
 
 
 @inner(bare=True)
@@ -173,8 +174,10 @@ def _pair_of_two(damping, t, oa, ob, values, n, m):
 
 
 @inner(bare=True)
-def _pair_of_any(damping, t, ka, kb, oa, ob, values, n, m, work):
+def _pair_of_any(g, damping, t, e, n, m, work):
     """Send both messages of a table over two variables in one pass over it; return the larger move, or -1."""
+    oa, ob, values = g.at[e], g.at[e + 1], g.values
+    ka, kb = ob - oa, g.at[e + 2] - ob
     total = 0.0
     for j in range(kb):
         work[j] = 0.0

@@ -9,7 +9,7 @@ from math import exp, inf, log
 from typing import NamedTuple
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.pointers import beyond, pointer, pointers
+from markovia.kernels.pointers import pointer, pointers
 from markovia.runtime.array_types import Array, Ints
 
 
@@ -140,14 +140,16 @@ def iterate(graph, work, sweeps, tolerance, damping, belief):
 
 
 @inner(bare=True)
-def _forest_pass(g, w, n, n_states, factors, parents, n_factors, roots, n_roots, work, up, belief):
-    """Return the log of the total weight of one forest and write its marginals.
+def _forest_pass(g, w, n, n_states, forests, t, room):
+    """Return the log of the total weight of forest t and write its marginals.
 
-    `factors` go from the leaves to the roots, `parents` are their edges towards the root.
+    Its factors go from the leaves to the roots; their parents are their edges towards the root.
     """
+    ends, factors, parents, root_ends, roots, _ = forests
+    work, up, belief = room
     for x in range(n_states):
         work[x] = w.node[x]
-    for k in range(n_factors):
+    for k in range(ends[t], ends[t + 1]):
         f, parent = factors[k], parents[k]
         inv = 1.0 / w.rho[f]
         base = w.first[g.scope_ptr[f]]
@@ -163,7 +165,7 @@ def _forest_pass(g, w, n, n_states, factors, parents, n_factors, roots, n_roots,
             up[w.first[parent] + x] = w.out[x] - w.lam[w.first[parent] + x] * inv
             work[s + x] += up[w.first[parent] + x]
     total = 0.0
-    for k in range(n_roots):
+    for k in range(root_ends[t], root_ends[t + 1]):
         i = roots[k]
         top = -inf
         for x in range(g.cards[i]):
@@ -174,7 +176,7 @@ def _forest_pass(g, w, n, n_states, factors, parents, n_factors, roots, n_roots,
         for x in range(g.cards[i]):
             mass += exp(work[g.starts[i] + x] - top)
         total += top + log(mass)
-    for k in range(n_factors - 1, -1, -1):
+    for k in range(ends[t + 1] - 1, ends[t] - 1, -1):
         f, parent = factors[k], parents[k]
         inv = 1.0 / w.rho[f]
         base = w.first[g.scope_ptr[f]]
@@ -204,18 +206,15 @@ def mixture_pass(graph, work, begin, end, forests, room, mean, inside):
     """
     n, n_states = len(graph.cards), len(mean)
     g, w, mean, inside = pointers(graph), pointers(work), pointer(mean), pointer(inside)
-    ends, factors, parents, root_ends, roots, weights = pointers(forests)
-    node, up, belief = pointers(room)
+    forests, room = pointers(forests), pointers(room)
+    ends, factors, _, _, _, weights = forests
+    belief = room[2]
     total = 0.0
     for t in range(begin, end):
-        first, last, root = ends[t], ends[t + 1], root_ends[t]
-        total += weights[t] * _forest_pass(
-            g, w, n, n_states, beyond(factors, first), beyond(parents, first), last - first,
-            beyond(roots, root), root_ends[t + 1] - root, node, up, belief,
-        )  # fmt: skip
+        total += weights[t] * _forest_pass(g, w, n, n_states, forests, t, room)
         for x in range(n_states):
             mean[x] += weights[t] * belief[x]
-        for k in range(first, last):
+        for k in range(ends[t], ends[t + 1]):
             f = factors[k]
             share = weights[t] / w.rho[f]
             for e in range(g.scope_ptr[f], g.scope_ptr[f + 1]):

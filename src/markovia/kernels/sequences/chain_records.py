@@ -11,28 +11,17 @@ from markovia.runtime.array_types import Array, Ints
 
 
 class SeenChain(NamedTuple):
-    """A chain and what was seen of it, for sums.
+    """A chain and what was seen of it, for sums."""
 
-    | field | shape | holds |
-    |---|---|---|
-    | offsets | (sequences + 1,) | where each sequence begins |
-    | start | (k,) | the distribution of first states |
-    | tables, turned | (m, k, k) | that of the next state in row i, and the same with next states in rows |
-    | moves | (1,) or (n,) | which table leads into a step |
-    | logs | (r, k) | log densities of observations in each state |
-    | dens, tops | (r, k), (r,) | exponentials of `logs` less each row's largest entry, and these entries |
-    | codes | (n,) | the row of each step |
-    """
-
-    offsets: Ints
-    start: Array
-    tables: Array
-    turned: Array
-    moves: Ints
-    logs: Array
-    dens: Array
-    tops: Array
-    codes: Ints
+    offsets: Ints  # (sequences + 1,): where each sequence begins
+    start: Array  # (k,): the distribution of first states
+    tables: Array  # (m, k, k): that of the next state in row i
+    turned: Array  # (m, k, k): the same with next states in rows
+    moves: Ints  # (1,) or (n,): which table leads into a step
+    logs: Array  # (r, k): log densities of observations in each state
+    dens: Array  # (r, k): exponentials of `logs` less each row's largest entry
+    tops: Array  # (r,): these entries
+    codes: Ints  # (n,): the row of each step
 
 
 class SeenLogChain(NamedTuple):
@@ -47,17 +36,9 @@ class SeenLogChain(NamedTuple):
 
 
 class Posteriors(NamedTuple):
-    """Where smoothing adds to; empty arrays for nothing.
+    """Where smoothing adds to; empty arrays for nothing."""
 
-    | field | shape | gets |
-    |---|---|---|
-    | into | (n,) | row of `sums` for each step |
-    | starts | (k,) | posteriors of first steps |
-    | pairs | (m, k, k) or none | sums over two slices, still to be multiplied by the table |
-    | sums | (rows, k) | posteriors of steps |
-    """
-
-    into: Ints
-    starts: Array
-    pairs: Array
-    sums: Array
+    into: Ints  # (n,): row of `sums` for each step
+    starts: Array  # (k,): posteriors of first steps
+    pairs: Array  # (m, k, k): sums over two slices, still to be multiplied by the table; or none
+    sums: Array  # (rows, k): posteriors of steps

@@ -31,8 +31,10 @@ SMALL, FAR = 1e-200, 1e-60
 
 
 @inner(bare=True, fastmath=REORDERED)
-def _forward(s, a, b, k, base, shared, chain, filtered, ahead, room, log_probs, stuck):
-    """Write filtered and predicted probabilities of steps a ... b-1 from row `base`, log p and an impossible step."""
+def _forward(s, k, base, shared, chain, filtered, ahead, room, ends):
+    """Write filtered and predicted probabilities of sequence s from row `base`, and its log p and impossible step."""
+    a, b = chain.offsets[s], chain.offsets[s + 1]
+    log_probs, stuck = ends
     lost = room
     spread = beyond(room, k)
     for j in range(k):
@@ -178,8 +180,9 @@ def log_likelihoods(first, last, chain, room, log_probs):
 
 
 @inner(bare=True, fastmath=REORDERED)
-def smooth_back(a, b, k, shared, counted, chain, filtered, ahead, room, posteriors):
+def smooth_back(a, b, k, shared, counted, chain, passed, room, posteriors):
     """Smooth steps a ... b-1 backwards from p(z_b-1 | all), which lies in the room; see `forward_backward`."""
+    filtered, ahead = passed
     now = beyond(room, NOW * k)
     later = beyond(room, LATER * k)
     for j in range(k):
@@ -226,14 +229,14 @@ def forward_backward(first, last, chain, filtered, ahead, room, posteriors, log_
     for s in range(first, last):
         a = chain.offsets[s]
         b = chain.offsets[s + 1]
-        _forward(s, a, b, k, 0 if smoothing else a, shared, chain, filtered, ahead, room, log_probs, stuck)
+        _forward(s, k, 0 if smoothing else a, shared, chain, filtered, ahead, room, (log_probs, stuck))
         if smoothing:
             if stuck[s] == STILL_LOSING:
                 stuck[s] = -1
             if stuck[s] == -1:
                 for j in range(k):
                     room[NOW * k + j] = filtered[(b - 1 - a) * k + j]
-                smooth_back(a, b, k, shared, counted, chain, filtered, ahead, room, posteriors)
+                smooth_back(a, b, k, shared, counted, chain, (filtered, ahead), room, posteriors)
 
 
 @inner(bare=True)

@@ -4,7 +4,7 @@ A state's density is exp(c - x' L x / 2 + h' x). An observed number adds to L an
 then each independent part of the noise takes from them what it blurs. Cost: steps times states cubed.
 """
 
-# ruff: noqa: N803, N806, E741 (letters of the literature)
+# ruff: noqa: N806, E741 (letters of the literature)
 
 import math
 
@@ -13,12 +13,16 @@ from markovia.kernels.sequences.kalman import LOG_2PI, copy, decorrelate, sandwi
 
 
 @kernel(bare=True)
-def information(steps, y, push, first, last, L, h, before, after, constant, lower, z, room):
-    """Run sequences from L and h on; transitions of `steps` are inverted and turned, Q roots of noise's covariances.
+def information(steps, y, push, first, last, state, before, after, room):
+    """Run sequences from `state` on: L (sequences, n, n) and h (sequences, n).
 
-    `before` and `after` each step are pairs of L (rows, n, n) and h (rows, n). `constant` is c after each step, as densities
-    of y and x; moves leave out the determinants of transitions. Returns the row of an observation without noise, else -1.
+    Transitions of `steps` are inverted and turned, Q roots of noise's covariances. `before` and `after` each step are L
+    (rows, n, n) and h (rows, n), after it also c (rows,), as densities of y and x; moves leave out the determinants of
+    transitions. The room is as `lower` and `z` of `KalmanGains`, and (2, n or p, twice that). Returns the row of an
+    observation without noise, else -1.
     """
+    L, h = state
+    lower, z, room = room
     back, G, seen, offsets = steps.T, steps.Q, steps.seen, steps.offsets
     n = L.shape[1]
     for q in range(first, last):
@@ -49,7 +53,7 @@ def information(steps, y, push, first, last, L, h, before, after, constant, lowe
                         for b in range(n):
                             L[q, a, b] += f * z[row, k, b]
                     k += 1
-            constant[row] = c
+            after[2][row] = c
             copy(n, L, q, after[0], row)
             for a in range(n):
                 after[1][row, a] = h[q, a]

@@ -180,14 +180,11 @@ def propagate(T, push, start, offsets, first, last, x):
 
 
 @kernel(bare=True)
-def filter_means(steps, gains, pushes, start, y, first, last, means, log_prob, room):
-    """Compute `means` (before and after each step, innovations of numbers taken in one at a time) and log likelihoods.
-
-    `pushes` are c and d.
-    """
+def filter_means(steps, gains, pushes, start, y, first, last, means, room):
+    """Compute `FilteredMeans` of y (rows, p); `pushes` are c (1 or rows, n) and d (1 or rows, p)."""
     T, offsets = steps.T, steps.offsets
     z, gain, weight, lower = gains.z, gains.gain, gains.weight, gains.lower
-    before, after, innovation = means
+    before, after, innovation, log_prob = means
     c, d = pushes
     n = T.shape[1]
     p = y.shape[1]
@@ -251,13 +248,10 @@ def moved_back(T, t, r, q, room):
 
 @kernel(bare=True)
 def smooth_means(steps, gains, first, last, means, r, smoothed, room):
-    """Compute the states' means given whole sequences, from their ends to `begin`; r (sequences, n) begins at zero.
-
-    `means` are those before each step, and innovations.
-    """
+    """Compute the states' means given whole sequences, from their ends to `begin`; r (sequences, n) begins at zero."""
     T, offsets, covariance = steps.T, steps.offsets, gains.before
     z, gain, weight = gains.z, gains.gain, gains.weight
-    before, innovation = means
+    before, _, innovation, _ = means
     n = T.shape[1]
     for q in range(first, last):
         end = offsets[q + 1] - 1
@@ -297,14 +291,14 @@ def add_back(N, at, gains, s, i, f, room):
 
 
 @kernel(bare=True)
-def smooth_covariances(steps, gains, first, last, N, each, place, smoothed, entering, room):
-    """Compute the states' covariances given whole sequences, from their ends to `begin`; row t has its own at `place[t]`.
+def smooth_covariances(steps, gains, first, last, N, found, room):
+    """Compute `SmoothedCovariances`, from the ends of sequences to `begin`.
 
-    T is turned; N begins at zero, with `each` matrices a sequence. `entering` (rows, n, n) is what N was when it came from
-    the steps after, for the covariances of neighbours.
+    T is turned; N (some matrices a sequence, n, n) begins at zero.
     """
     back, offsets, slot, before = steps.T, steps.offsets, gains.slot, gains.before
-    n = back.shape[1]
+    place, smoothed, entering, _ = found
+    n, each = back.shape[1], len(N) // len(steps.begin)
     for q in range(first, last):
         rests = False
         end = offsets[q + 1] - 1

@@ -34,11 +34,12 @@ MOST_ROUNDING = 1e-11
 
 
 @inner(bare=True)
-def spend(row, i, P, A, slack, q, rank, gains, vague, room):
+def spend(row, i, start, q, rank, gains, vague, room):
     """Spend a number on the start, where it tells something about that; say whether it does.
 
     room[1, 0] is A'z, the direction it tells, and then A A'z; room[2, 0] is P z.
     """
+    P, A, slack = start
     z, gain = gains.z, gains.gain
     n = P.shape[1]
     told = 0.0
@@ -139,8 +140,9 @@ def squared(A, q, rank, out, o):
 
 
 @kernel(bare=True)
-def diffuse_covariances(steps, gains, vague, first, last, P, A, slack, room):
-    """Run sequences until their start is told, and set `begin` to the row after; the rest is as in `covariances`."""
+def diffuse_covariances(steps, gains, vague, first, last, start, room):
+    """Run sequences from a `DiffuseStart` until it is told, and set `begin` to the row after; else as `covariances`."""
+    P, A, slack = start
     T, Q, offsets = steps.T, steps.Q, steps.offsets
     n = T.shape[1]
     for q in range(first, last):
@@ -165,7 +167,7 @@ def diffuse_covariances(steps, gains, vague, first, last, P, A, slack, room):
             gains.logs[row] = m * LOG_2PI
             for i in range(m):
                 vague.told[row, i] = 0.0
-                if rank > 0 and spend(row, i, P, A, slack, q, rank, gains, vague, room):
+                if rank > 0 and spend(row, i, start, q, rank, gains, vague, room):
                     rank -= 1
                 elif not take_in(row, i, P, q, gains, room):
                     return row
@@ -182,35 +184,36 @@ def diffuse_covariances(steps, gains, vague, first, last, P, A, slack, room):
 
 
 @kernel(bare=True)
-def diffuse_means(steps, gains, vague, first, last, means, r, u, smoothed, room):
-    """Go on with `smooth_means` in the rows before `begin`; u begins at zero."""
+def diffuse_means(steps, gains, vague, first, last, means, r, smoothed, room):
+    """Go on with `smooth_means` before `begin`; r has as many rows again, of zeros, for the part without bound."""
     T, offsets, z, gain = steps.T, steps.offsets, gains.z, gains.gain
-    before, innovation = means
+    before, _, innovation, _ = means
     n = T.shape[1]
     for q in range(first, last):
+        u = len(steps.begin) + q
         for row in range(steps.begin[q] - 1, offsets[q] - 1, -1):
             s = gains.slot[row]
             if row < offsets[q + 1] - 1:
                 t = min(row - offsets[q], len(T) - 1)
                 moved_back(T, t, r, q, room)
-                moved_back(T, t, u, q, room)
+                moved_back(T, t, r, u, room)
             for i in range(numbers_seen(steps.seen, row) - 1, -1, -1):
                 f = innovation[row, i] * gains.weight[s, i]
                 g = 0.0
                 for a in range(n):
                     f -= gain[s, i, a] * r[q, a]
-                    g -= gain[s, i, a] * u[q, a]
+                    g -= gain[s, i, a] * r[u, a]
                 if vague.told[s, i] > 0.0:
                     g += innovation[row, i] / vague.told[s, i]
                     for a in range(n):
                         g -= vague.gain[s, i, a] * r[q, a]
                 for a in range(n):
                     r[q, a] += f * z[s, i, a]
-                    u[q, a] += g * z[s, i, a]
+                    r[u, a] += g * z[s, i, a]
             for a in range(n):
                 found = before[row, a]
                 for b in range(n):
-                    found += gains.before[s, a, b] * r[q, b] + vague.before[s, a, b] * u[q, b]
+                    found += gains.before[s, a, b] * r[q, b] + vague.before[s, a, b] * r[u, b]
                 smoothed[row, a] = found
 
 
@@ -245,11 +248,10 @@ def product(a, i, b, j, out, o):
 
 
 @kernel(bare=True)
-def diffuse_smooth_covariances(
-    steps, gains, vague, first, last, N, place, smoothed, entering, vague_entering, room
-):
+def diffuse_smooth_covariances(steps, gains, vague, first, last, N, found, room):
     """Go on with `smooth_covariances` in the rows before `begin`, with three matrices N a sequence."""
     back, offsets, before = steps.T, steps.offsets, gains.before
+    place, smoothed, entering, vague_entering = found
     n = back.shape[1]
     for q in range(first, last):
         at = 3 * q

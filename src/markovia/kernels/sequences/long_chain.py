@@ -61,10 +61,8 @@ def finish_first(a, m, chain, filtered, ahead, room, posteriors):
     counted = len(posteriors.pairs) > 0
     chain = pointers(chain)
     posteriors = pointers(posteriors)
-    filtered = pointer(filtered)
-    ahead = pointer(ahead)
-    room = pointer(room)
-    smooth_back(a, m, k, shared, counted, chain, filtered, ahead, room, posteriors)
+    passed = pointers((filtered, ahead))
+    smooth_back(a, m, k, shared, counted, chain, passed, pointer(room), posteriors)
 
 
 @kernel(bare=True, fastmath=REORDERED)

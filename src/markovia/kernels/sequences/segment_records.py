@@ -6,38 +6,23 @@ from markovia.runtime.array_types import Array, Ints
 
 
 class SegmentTables(NamedTuple):
-    """Scores of segmentations, as logarithms that need not be normalised.
+    """Scores of segmentations, as logarithms that need not be normalised."""
 
-    | field | shape | holds |
-    |---|---|---|
-    | offsets | (sequences + 1,) | where each sequence begins |
-    | start, moves | (k,), (k, k) | scores of the first label, and of a label after a label |
-    | lengths, last | (k, D) | scores of lengths, and those of the segment that ends a sequence |
-    | scores | (n, k) | what each step adds to a segment that covers it |
-    """
-
-    offsets: Ints
-    start: Array
-    moves: Array
-    lengths: Array
-    last: Array
-    scores: Array
+    offsets: Ints  # (sequences + 1,): where each sequence begins
+    start: Array  # (k,): scores of the first label
+    moves: Array  # (k, k): of a label after a label
+    lengths: Array  # (k, D): of lengths
+    last: Array  # (k, D): of the length of the segment that ends a sequence
+    scores: Array  # (n, k): what each step adds to a segment that covers it
 
 
 class SegmentSweep(NamedTuple):
-    """The forward pass, less what was taken off.
+    """The forward pass, less what was taken off."""
 
-    | field | shape | holds |
-    |---|---|---|
-    | begins, ends | (n, k) | logarithms of what leads to a segment that begins, or ends, at a step |
-    | tops | (n,) | what is taken off the scores of each step |
-    | log_probs | (sequences,) | log sums over all segmentations |
-    """
-
-    begins: Array
-    ends: Array
-    tops: Array
-    log_probs: Array
+    begins: Array  # (n, k): logarithms of what leads to a segment that begins at a step
+    ends: Array  # (n, k): or ends there
+    tops: Array  # (n,): what is taken off the scores of each step
+    log_probs: Array  # (sequences,): log sums over all segmentations
 
 
 class SegmentCounts(NamedTuple):

@@ -298,6 +298,7 @@ def ranked_segments(first, last_one, tables, ways, along, at, labels, opens, log
                     if best >= 0:
                         went[row, j, q] = best * n + at[best]
                         at[best] += 1
+        # the best ends of the whole sequence, each walked back to its beginning
         for i in range(k):
             at[i] = 0
         for q in range(n):

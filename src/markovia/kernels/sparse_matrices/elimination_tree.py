@@ -74,6 +74,7 @@ def supernodes(start, near, order, parent):
     place = np.empty(n, np.int64)
     for k in range(n):
         place[order[k]] = k
+    # entries of each column of the factor: every row walks up the tree until it meets its own mark
     count = np.ones(n, np.int64)
     mark = np.full(n, -1, np.int64)
     for k in range(n):
@@ -85,6 +86,7 @@ def supernodes(start, near, order, parent):
                 count[j] += 1
                 mark[j] = k
                 j = parent[j]
+    # columns with the same rows below make a supernode
     first = np.empty(n + 1, np.int64)
     height = np.empty(n, np.int64)  # rows of a supernode
     zeros = np.empty(n, np.int64)
@@ -116,6 +118,7 @@ def supernodes(start, near, order, parent):
         zeros[kept] = nil
         kept += 1
     first[kept] = n
+    # rows of each: its columns, their neighbours, and what its children pass on; the stack holds the squares they pass
     owner = np.empty(n, np.int64)
     rows_at = np.zeros(kept + 1, np.int64)
     for s in range(kept):

@@ -18,12 +18,14 @@ BLOCK = 48
 
 
 @kernel
-def factorise(start, near, entries, order, first, rows_at, rows, above, stack_size, panels_at, panels):
+def factorise(start, near, entries, order, tree, panels_at, panels):
     """Fill `panels` with the factor of a symmetric matrix, column by column in each supernode.
 
     Returns half the log determinant and -1; or the position of the first pivot that is not positive. The panel of a
-    supernode begins at `panels_at` and has as many columns as it owns, each as long as its list of rows.
+    supernode begins at `panels_at` and has as many columns as it owns, each as long as its list of rows. `tree` is what
+    `elimination_tree.supernodes` returns.
     """
+    first, rows_at, rows, above, stack_size = tree
     n = len(order)
     place = np.empty(n, np.int64)
     for k in range(n):

@@ -1,7 +1,7 @@
 """Searching orders of variables for the best directed graph, on flat lists of parent sets.
 
-Variable x has the parent sets `masks[start[x]:start[x + 1]]`, one bit a variable, by increasing loss: what the set's score
-lacks to the variable's best. All costs are losses, so they are sums of small numbers that are never negative.
+All costs are losses (`ParentSetLosses`), so they are sums of small numbers that are never negative; a set of variables has
+one bit for each.
 
 - `spread_sets`, `best_last`: dynamic programming over subsets.
 - `fill_pattern`: the least loss of a group's variables that are yet to be placed, for every subset of the group.
@@ -18,16 +18,18 @@ HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
 @inner(_nrt=False)
-def _loss(x, placed, start, masks, losses):
-    for i in range(start[x], start[x + 1]):
-        if masks[i] & ~placed == 0:
-            return losses[i]
+def _loss(x, placed, sets):
+    """Return x's least loss with parents among those placed."""
+    for i in range(sets.start[x], sets.start[x + 1]):
+        if sets.masks[i] & ~placed == 0:
+            return sets.losses[i]
     return np.inf
 
 
 @kernel(_nrt=False)
-def spread_sets(x, m, start, masks, losses, table):
-    """Fill in x's least loss for every subset of the other variables (numbered without x)."""
+def spread_sets(x, m, sets, table):
+    """Fill in `table` (2^(m - 1),) with x's least loss for every subset of the other variables (numbered without x)."""
+    start, masks, losses = sets
     for u in range(len(table)):
         table[u] = np.inf
     low = (1 << x) - 1
@@ -45,7 +47,10 @@ def spread_sets(x, m, start, masks, losses, table):
 
 @kernel(_nrt=False)
 def best_last(m, tables, best, last, begin, end):
-    """Fill in the least loss of the subsets `begin..end`, and which variable comes last in it."""
+    """Fill in the least loss of the subsets `begin..end`, and which variable comes last in it.
+
+    `tables` (m, 2^(m - 1)) as `spread_sets` fills them, `best` and `last` (2^m,).
+    """
     for w in range(begin, end):
         least, which = np.inf, -1
         for x in range(m):
@@ -59,8 +64,11 @@ def best_last(m, tables, best, last, begin, end):
 
 
 @kernel(_nrt=False)
-def fill_pattern(shift, size, full, start, masks, losses, table):
-    """Fill in for every subset of the variables `shift..shift + size` the least loss of placing them, all others placed."""
+def fill_pattern(shift, size, full, sets, table):
+    """Fill in for every subset of the variables `shift..shift + size` the least loss of placing them, all others placed.
+
+    `table` (2^size,).
+    """
     table[0] = 0.0
     for u in range(1, len(table)):
         placed = full & ~(u << shift)
@@ -69,28 +77,29 @@ def fill_pattern(shift, size, full, start, masks, losses, table):
             if u >> b & 1:
                 cost = table[u ^ (1 << b)]
                 if cost < least:
-                    cost += _loss(b + shift, placed, start, masks, losses)
+                    cost += _loss(b + shift, placed, sets)
                     if cost < least:
                         least = cost
         table[u] = least
 
 
 @kernel(_nrt=False)
-def close_set(placed, m, start, masks):
+def close_set(placed, m, sets):
     """Place every variable whose best parents are placed, as often as there is one; return the larger set."""
     more = True
     while more:
         more = False
         for x in range(m):
-            if not placed >> x & 1 and masks[start[x]] & ~placed == 0:
+            if not placed >> x & 1 and sets.masks[sets.start[x]] & ~placed == 0:
                 placed |= 1 << x
                 more = True
     return placed
 
 
 @inner(_nrt=False)
-def _find(mask, slots, node_mask):
+def _find(mask, nodes):
     """Return the slot of a set, or the empty one where it belongs."""
+    slots, node_mask = nodes.slots, nodes.mask
     room = len(slots) - 1
     at = np.int64((np.uint64(mask) * HASH) >> np.uint64(20)) & room
     while slots[at] >= 0 and node_mask[slots[at]] != mask:
@@ -99,10 +108,10 @@ def _find(mask, slots, node_mask):
 
 
 @kernel(_nrt=False)
-def fill_slots(n, slots, node_mask):
+def fill_slots(n, nodes):
     """Enter the first n nodes into an empty hash table."""
     for i in range(n):
-        slots[_find(node_mask[i], slots, node_mask)] = i
+        nodes.slots[_find(nodes.mask[i], nodes)] = i
 
 
 @inner(_nrt=False)
@@ -134,70 +143,71 @@ def _pop(heap_f, heap_i, n):
 
 
 @kernel(_nrt=False)
-def shortest_path(
-    m, start, masks, losses, shift, size, pattern_at, pattern, upper, steps,
-    node_mask, node_cost, node_bound, node_from, node_done, slots, heap_f, heap_i, state,
-):  # fmt: skip
+def shortest_path(m, sets, groups, upper, steps, nodes):
     """Expand up to `steps` sets; return 0 if no path is cheaper than `upper`, 1 with a path, 2 for room, 3 for time.
 
-    `state` holds the numbers of nodes and of heap entries, the goal's node, and how many sets were expanded.
+    Takes `ParentSetLosses`, `PatternDatabase` and `SubsetNodes`.
     """
+    heap_f, heap_i, state = nodes.heap_f, nodes.heap_i, nodes.state
     full = (1 << m) - 1
     for _ in range(steps):
         if state[1] == 0 or heap_f[0] >= upper:
             return 0
-        if state[0] + m > len(node_mask) or state[1] + m > len(heap_f):
+        if state[0] + m > len(nodes.mask) or state[1] + m > len(heap_f):
             return 2
+        # the cheapest open set; one that was reached again more cheaply has a second entry, which comes too late
         i = heap_i[0]
         _pop(heap_f, heap_i, state[1])
         state[1] -= 1
-        if node_done[i]:
+        if nodes.done[i]:
             continue
-        node_done[i] = 1
+        nodes.done[i] = 1
         state[3] += 1
-        placed = node_mask[i]
+        placed = nodes.mask[i]
         if placed == full:
             state[2] = i
             return 1
         for x in range(m):
             if placed >> x & 1:
                 continue
-            cost = node_cost[i] + _loss(x, placed, start, masks, losses)
+            cost = nodes.cost[i] + _loss(x, placed, sets)
             if cost >= upper:
                 continue
-            after = close_set(placed | 1 << x, m, start, masks)
-            at = _find(after, slots, node_mask)
-            j = slots[at]
+            after = close_set(placed | 1 << x, m, sets)
+            at = _find(after, nodes)
+            j = nodes.slots[at]
             if j >= 0:
-                if node_done[j] or cost >= node_cost[j]:
+                if nodes.done[j] or cost >= nodes.cost[j]:
                     continue
             else:
+                # what is left costs at least the sum over groups, each placed after all others
                 bound = 0.0
-                for k in range(len(shift)):
-                    bound += pattern[pattern_at[k] + ((full & ~after) >> shift[k] & ((1 << size[k]) - 1))]
+                for k in range(len(groups.shift)):
+                    left = (full & ~after) >> groups.shift[k] & ((1 << groups.size[k]) - 1)
+                    bound += groups.losses[groups.start[k] + left]
                 if cost + bound >= upper:
                     continue
                 j = state[0]
                 state[0] += 1
-                slots[at] = j
-                node_mask[j] = after
-                node_bound[j] = bound
-                node_done[j] = 0
-            node_cost[j] = cost
-            node_from[j] = i
-            if cost + node_bound[j] < upper:
-                _push(heap_f, heap_i, state[1], cost + node_bound[j], j)
+                nodes.slots[at] = j
+                nodes.mask[j] = after
+                nodes.bound[j] = bound
+                nodes.done[j] = 0
+            nodes.cost[j] = cost
+            nodes.origin[j] = i
+            if cost + nodes.bound[j] < upper:
+                _push(heap_f, heap_i, state[1], cost + nodes.bound[j], j)
                 state[1] += 1
     return 3
 
 
 @inner(_nrt=False)
-def _climb(order, m, start, masks, losses, own):
+def _climb(order, m, sets, own):
     """Move single variables while that lowers the loss; return the loss."""
     placed = np.int64(0)
     total = 0.0
     for k in range(m):
-        own[k] = _loss(order[k], placed, start, masks, losses)
+        own[k] = _loss(order[k], placed, sets)
         total += own[k]
         placed |= np.int64(1) << order[k]
     better = True
@@ -215,17 +225,17 @@ def _climb(order, m, start, masks, losses, own):
             for j in range(k - 1, -1, -1):
                 y = order[j]
                 placed ^= np.int64(1) << y
-                gain += _loss(y, placed | np.int64(1) << x, start, masks, losses) - own[j]
-                change = gain + _loss(x, placed, start, masks, losses) - now
+                gain += _loss(y, placed | np.int64(1) << x, sets) - own[j]
+                change = gain + _loss(x, placed, sets) - now
                 if change < least - 1e-9:
                     least, where = change, j
-            gain = 0.0
+            gain = 0.0  # backwards: x goes after order[j]
             placed = before
             for j in range(k + 1, m):
                 y = order[j]
-                gain += _loss(y, placed, start, masks, losses) - own[j]
+                gain += _loss(y, placed, sets) - own[j]
                 placed |= np.int64(1) << y
-                change = gain + _loss(x, placed, start, masks, losses) - now
+                change = gain + _loss(x, placed, sets) - now
                 if change < least - 1e-9:
                     least, where = change, j
             if where != k:
@@ -237,24 +247,24 @@ def _climb(order, m, start, masks, losses, own):
                 placed = np.int64(0)
                 total = 0.0
                 for j in range(m):
-                    own[j] = _loss(order[j], placed, start, masks, losses)
+                    own[j] = _loss(order[j], placed, sets)
                     total += own[j]
                     placed |= np.int64(1) << order[j]
     return total
 
 
 @kernel(_nrt=False)
-def improve_orders(order, m, start, masks, losses, kicks, starts, trial, own):
+def improve_orders(order, m, sets, kicks, starts, trial, own):
     """Climb from an order, from the orders `starts`, then again and again from the best with a few variables moved.
 
-    `kicks[r]` are places, in pairs from and to. `order` becomes the best; its loss is returned.
-    `trial` and `own` are room for an order and its losses.
+    `kicks[r]` are places, in pairs from and to; `starts` (orders, m). `order` (m,) becomes the best; its loss is returned.
+    `trial` (m,) and `own` (m,) are room for an order and its losses.
     """
-    best = _climb(order, m, start, masks, losses, own)
+    best = _climb(order, m, sets, own)
     for r in range(len(starts)):
         for j in range(m):
             trial[j] = starts[r, j]
-        loss = _climb(trial, m, start, masks, losses, own)
+        loss = _climb(trial, m, sets, own)
         if loss < best:
             best = loss
             for j in range(m):
@@ -269,7 +279,7 @@ def improve_orders(order, m, start, masks, losses, kicks, starts, trial, own):
             for j in range(a, b, step):
                 trial[j] = trial[j + step]
             trial[b] = x
-        loss = _climb(trial, m, start, masks, losses, own)
+        loss = _climb(trial, m, sets, own)
         if loss <= best:
             best = loss
             for j in range(m):

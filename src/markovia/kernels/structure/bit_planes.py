@@ -7,8 +7,13 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from markovia.kernels.structure.structure_records import PackedRows
+from markovia.runtime.array_types import Array, Ints
+
 MOST_PLANES = 64
 """Columns with more states have no planes: they would take more room than they save time."""
+MOST_LOGS = 2**16
+"""Logarithms of larger counts are not looked up."""
 
 
 @intrinsic
@@ -21,7 +26,20 @@ def ones(typing_context, word):
     return types.uint64(types.uint64), generate
 
 
-def bit_planes(codes: NDArray[Any], cards: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def packed_rows(codes: NDArray[Any], cards: Ints, weights: Array | None) -> PackedRows:
+    """Return rows (columns, rows) of states as kernels read them; weighted rows are not counted by bits."""
+    codes = np.ascontiguousarray(codes, dtype=np.uint16)
+    if weights is not None:
+        return PackedRows(
+            codes, *bit_planes(codes[:, :0], cards), weights.astype(np.float64), cards, np.zeros(0)
+        )
+    whole = np.arange(min(codes.shape[1], MOST_LOGS) + 1, dtype=np.float64)
+    return PackedRows(
+        codes, *bit_planes(codes, cards), np.zeros(0), cards, whole * np.log(np.maximum(whole, 1.0))
+    )
+
+
+def bit_planes(codes: NDArray[Any], cards: Ints) -> tuple[NDArray[np.uint64], Ints]:
     """Return planes (planes, words), and for each column where its planes start, with the end of the last.
 
     The plane `starts[v] + k - 1` has the bits of the rows where column v has state k > 0.

@@ -1,13 +1,13 @@
 """The steps of a search over directed acyclic graphs: random walks through equivalent graphs, paths, and the best move.
 
-Parents are rows of numbers: node v has the parents `up[v, :n_up[v]]`, in increasing order. Ancestors are bits of 64-bit
-words, one row of words a node, and found only for nodes that are asked about. Cost: a walk looks at each edge it tries once;
-the best move is one pass over nodes and edges.
+Ancestors are found only for nodes that are asked about. Cost: a walk looks at each edge it tries once; the best move is one
+pass over nodes and edges.
 """
 
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
+from markovia.kernels.structure.structure_records import DagParents, EdgeGains
 
 ONE = np.uint64(1)
 
@@ -16,8 +16,9 @@ ONE = np.uint64(1)
 def walk(up, n_up, edges, tries, may, required, touched):
     """Reverse the edges `tries` names in turn where they are covered; return how many were reversed.
 
-    `edges` are the numbers i n + j of the edges i -> j, and change with them; the ends of those that do are marked in
-    `touched`. An edge i -> j is reversed where `may[i, j]` (j -> i may be there) and not `required[i, j]`.
+    `up` and `n_up` as in `DagParents`; `edges` are the numbers i n + j of the edges i -> j, and change with them; the ends
+    of those that do are marked in `touched`. An edge i -> j is reversed where `may[i, j]` (j -> i may be there) and not
+    `required[i, j]`.
     """
     n = len(n_up)
     done = 0
@@ -54,12 +55,12 @@ def walk(up, n_up, edges, tries, may, required, touched):
 
 
 @inner(_nrt=False)
-def _is_above(node, below, up, n_up, above, traced, stack):
+def _is_above(node, below, graph):
     """Say whether a node is `below` or an ancestor of it; ancestors are found where they are not known yet.
 
-    `traced[v]` says how many of v's parents the row `above[v]` has in it, -1 for a row that is out of date. What is asked
-    for is few of the nodes, so a step never has to know all rows.
+    What is asked for is few of the nodes, so a step never has to know all rows.
     """
+    up, n_up, above, traced, stack = graph
     if traced[below] < n_up[below]:
         stack[0] = below
         depth = 1
@@ -86,22 +87,23 @@ def _is_above(node, below, up, n_up, above, traced, stack):
 
 
 @kernel(_nrt=False)
-def find_above(up, n_up, above, traced, stack):
-    """Fill in the ancestors of each node, itself included; `stack` (nodes) is room."""
-    for v in range(len(n_up)):
-        _is_above(v, v, up, n_up, above, traced, stack)
+def find_above(graph):
+    """Fill in the ancestors of each node of `DagParents`."""
+    for v in range(len(graph.n_up)):
+        _is_above(v, v, graph)
     return 0
 
 
 @kernel(_nrt=False)
-def best_move(up, n_up, above, traced, stack, tops, family, ends, removes, tails, gains, rounding):
+def best_move(graph, moves, rounding):
     """Return gain, kind (0 add, 1 remove, 2 reverse, -1 none), tail and head of the best legal move.
 
-    Node j with its parents is the family f = `family[j]`: its further parents that gain are `tails[ends[0, f]:ends[1, f]]`,
-    with what they gain in `gains`, best first; `removes[f]` is what removing each of its parents gains. `tops[:, j]` are
-    the largest of the two, so that nodes that cannot win are passed by without a look at their lists. Of moves that are
-    equal but for rounding the first counts, additions before removals before reversals, each by tail and then head.
+    Takes `DagParents` and `EdgeGains`. Nodes that cannot win by their `tops` are passed by without a look at their lists. Of
+    moves that are equal but for rounding the first counts, additions before removals before reversals, each by tail and then
+    head.
     """
+    tops, family, ends, removes, tails, gains = moves
+    up, n_up = graph.up, graph.n_up
     n = len(n_up)
     gain, what, tail, head = -np.inf, -1, -1, -1
     for kind in range(3):
@@ -125,7 +127,7 @@ def best_move(up, n_up, above, traced, stack, tops, family, ends, removes, tails
                         if gains[k] < least or (turn == 0 and gains[k] <= top):
                             break
                         i = np.int64(tails[k])
-                        if not _is_above(j, i, up, n_up, above, traced, stack):
+                        if not _is_above(j, i, graph):
                             if turn == 0:
                                 top = gains[k]
                                 break
@@ -153,7 +155,7 @@ def best_move(up, n_up, above, traced, stack, tops, family, ends, removes, tails
                         # legal where the edge is the only directed path from its tail to its head
                         lone = True
                         for q in range(n_up[j]):
-                            if q != p and _is_above(i, np.int64(up[j, q]), up, n_up, above, traced, stack):
+                            if q != p and _is_above(i, np.int64(up[j, q]), graph):
                                 lone = False
                         if not lone:
                             continue
@@ -170,7 +172,7 @@ def load():
     above, room = np.zeros((2, 1), dtype=np.uint64), np.zeros(2, dtype=np.int64)
     flags, ends = np.zeros((2, 2), dtype=np.bool_), np.zeros((2, 2), dtype=np.int64)
     walk(up, n_up, np.ones(1, dtype=np.int64), np.zeros(1, dtype=np.int64), flags, flags, flags[0])
-    find_above(up, n_up, above, room - 1, room)
-    none = np.zeros(1)
-    tails, values = none.astype(np.int32), ends * 0.0
-    return best_move(up, n_up, above, room - 1, room, values, room, ends, values, tails, none, 0.0)
+    graph, values = DagParents(up, n_up, above, room - 1, room), ends * 0.0
+    find_above(graph)
+    moves = EdgeGains(values, room, ends, values, np.zeros(1, dtype=np.int32), np.zeros(1))
+    return best_move(graph, moves, 0.0)

@@ -11,8 +11,9 @@ from math import lgamma, log
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.pointers import beyond, pointer
-from markovia.kernels.structure.bit_planes import ones
+from markovia.kernels.pointers import beyond, pointers
+from markovia.kernels.structure.bit_planes import ones, packed_rows
+from markovia.kernels.structure.structure_records import FamilyGroups, FamilyRoom, PackedRows
 
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
@@ -66,63 +67,55 @@ def _sort(key, size, order, into, starts, n):
 
 
 @kernel(bare=True)
-def score_groups(
-    codes, planes, plane_start, weights, cards, xlogx, child, base_start, base, first, further, mode, ess, out,
-    whole, starts, keys, numbers, reals, ticks, masks,
-):  # fmt: skip
-    """Score families that share all parents but one.
+def score_groups(packed, groups, mode, ess, room, out):
+    """Score the families of `FamilyGroups` in `PackedRows`; `out` (families,) gets their scores.
 
-    Group g is the child `child[g]` with the parents `base[base_start[g]:base_start[g + 1]]`; its families have one more
-    parent each, `further[first[g]:first[g + 1]]`, or none where that is -1. `out` gets their scores. Without a child (-1)
-    the score is that of the set of columns. `mode` is 0 for sums of x log x (the log-likelihood), 1 for the Dirichlet
-    marginal with `ess` spread over all cells, 2 for one pseudo-count a cell.
-
-    `planes[plane_start[v] + k - 1]` are the bits of the rows where column v has state k > 0; a column with many states has
-    none, and then `plane_start[v + 1]` is `plane_start[v]`. Weighted rows have one number each in `weights`, and then
-    `xlogx` is empty; it is empty or the values of x log x. The rest is what `room` makes, zero where it says so.
+    Without a child the score is that of the set of columns. `mode` is 0 for sums of x log x (the log-likelihood), 1 for the
+    Dirichlet marginal with `ess` spread over all cells, 2 for one pseudo-count a cell. The room is what `room_for` makes.
     """
-    n, words, n_logs, slots = codes.shape[1], masks.shape[1], len(xlogx), len(keys)
-    widest = len(ticks)
-    code, plane, logs, weight = pointer(codes), pointer(planes), pointer(xlogx), pointer(weights)
-    index, start_of, key_of, number_of = pointer(whole), pointer(starts), pointer(keys), pointer(numbers)
-    cell, tick, mask = pointer(reals), pointer(ticks), pointer(masks)
-    rows, spare, copied = beyond(index, n + 1), beyond(index, 2 * (n + 1)), beyond(index, 3 * (n + 1))
-    cell_start, cell_config = beyond(index, 4 * (n + 1)), beyond(index, 5 * (n + 1))
-    cell_mask, every = beyond(index, 6 * (n + 1)), beyond(index, 7 * (n + 1))
-    totals, cell_weight = beyond(cell, widest), beyond(cell, 2 * widest)
-    weighted = len(weights) > 0
+    n, words, n_logs, slots = packed.codes.shape[1], room.masks.shape[1], len(packed.xlogx), len(room.keys)
+    weighted, n_groups = len(packed.weights) > 0, len(groups.child)
+    packed, groups, room = pointers(packed), pointers(groups), pointers(room)
+    codes, cards, plane_start, weights, logs = (
+        packed.codes, packed.cards, packed.plane_start, packed.weights, packed.xlogx,
+    )  # fmt: skip
+    index, rows, spare, cell_start, cell_config = (
+        room.configs, room.rows, room.spare, room.cell_start, room.cell_config,
+    )  # fmt: skip
+    counts, totals, ticks = room.counts, room.totals, room.ticks
     dirichlet = mode > 0
     limit = max(2 * n, 1024)
     least = max(8, words // 8)
-    for g in range(len(child)):
+    for g in range(n_groups):
         # the configuration of the base in each row
         size, spread = 1, 1.0
         for i in range(n):
             index[i] = np.int32(0)
-        for b in range(base_start[g], base_start[g + 1]):
-            column = beyond(code, base[b] * n)
-            card = cards[base[b]]
+        for b in range(groups.base_start[g], groups.base_start[g + 1]):
+            column = beyond(codes, groups.base[b] * n)
+            card = cards[groups.base[b]]
             spread *= card
-            if size * card <= limit:
+            if size * card <= limit:  # in mixed radix while these are few, else numbered anew
                 for i in range(n):
                     index[i] = np.int32(index[i] * card + np.int64(column[i]))
                 size *= card
             else:
-                size = _renumber(index, n, column, card, key_of, number_of, slots)
-        has_child = child[g] >= 0
+                size = _renumber(index, n, column, card, room.keys, room.numbers, slots)
+        child = groups.child[g]
+        has_child = child >= 0
         own = 1
         if has_child:
-            own = cards[child[g]]
+            own = cards[child]
         # rows in the order of (configuration, child), and the cells that occur
-        states = beyond(code, max(child[g], 0) * n)
+        states = beyond(codes, max(child, 0) * n)
         n_cells = 0
         if size * own <= limit:
             for i in range(n):
                 spare[i] = np.int32(index[i] * own + (np.int64(states[i]) if own > 1 else np.int64(0)))
-            _sort(spare, size * own, every, rows, start_of, n)
+            _sort(spare, size * own, room.every, rows, room.starts, n)
             begin = 0
             for k in range(size * own):
-                end = np.int64(start_of[k])
+                end = np.int64(room.starts[k])
                 if end > begin:
                     cell_start[n_cells] = np.int32(begin)
                     cell_config[n_cells] = np.int32(k // own)
@@ -130,9 +123,9 @@ def score_groups(
                     begin = end
         else:
             for i in range(n):
-                copied[i] = np.int32(states[i])
-            _sort(copied, own, every, spare, start_of, n)
-            _sort(index, size, spare, rows, start_of, n)
+                room.copied[i] = np.int32(states[i])
+            _sort(room.copied, own, room.every, spare, room.starts, n)
+            _sort(index, size, spare, rows, room.starts, n)
             last_config, last_state = -1, -1
             for i in range(n):
                 row = np.int64(rows[i])
@@ -143,17 +136,18 @@ def score_groups(
                     n_cells += 1
                     last_config, last_state = config, state
         cell_start[n_cells] = np.int32(n)
+        # the weight of each cell, or the rows of a large one as bits
         n_masks = 0
         for c in range(n_cells):
             low, high = np.int64(cell_start[c]), np.int64(cell_start[c + 1])
-            cell_mask[c] = np.int32(-1)
+            room.cell_mask[c] = np.int32(-1)
             if weighted:
-                cell_weight[c] = 0.0
+                room.cell_weight[c] = 0.0
                 for i in range(low, high):
-                    cell_weight[c] += weight[np.int64(rows[i])]
+                    room.cell_weight[c] += weights[np.int64(rows[i])]
             elif high - low >= least:
-                cell_mask[c] = np.int32(n_masks)
-                bits = beyond(mask, n_masks * words)
+                room.cell_mask[c] = np.int32(n_masks)
+                bits = beyond(room.masks, n_masks * words)
                 for i in range(words):
                     bits[i] = np.uint64(0)
                 for i in range(low, high):
@@ -161,14 +155,16 @@ def score_groups(
                     bits[row >> 6] |= np.uint64(1) << np.uint64(row & 63)
                 n_masks += 1
 
-        for f in range(first[g], first[g + 1]):
-            new = max(further[f], 0)
+        # a pass for each further parent: its states are counted within each cell, and these summed within each configuration
+        for f in range(groups.first[g], groups.first[g + 1]):
+            new = max(groups.further[f], 0)
             card = 1
-            if further[f] >= 0:
+            if groups.further[f] >= 0:
                 card = cards[new]
-            column = beyond(code, new * n)
-            marks = beyond(plane, plane_start[new] * words)
+            column = beyond(codes, new * n)
+            marks = beyond(packed.planes, plane_start[new] * words)
             has_planes = not weighted and plane_start[new + 1] > plane_start[new]
+            # pseudo-counts of a cell and of a configuration, and what the commonest count, one, adds to the score
             a_cell = 1.0
             if mode == 1:
                 a_cell = ess / (spread * card * own)
@@ -182,6 +178,7 @@ def score_groups(
             while c < n_cells:
                 config = np.int64(cell_config[c])
                 lone = c + 1 == n_cells or np.int64(cell_config[c + 1]) != config
+                # a configuration of one row: no need to look which state it has
                 if lone and not weighted and cell_start[c + 1] - cell_start[c] == 1:
                     score += one_cell
                     if has_child:
@@ -192,19 +189,19 @@ def score_groups(
                     low, high = np.int64(cell_start[c]), np.int64(cell_start[c + 1])
                     held = high - low
                     if card == 1:
-                        amount = cell_weight[c] if weighted else np.float64(held)
+                        amount = room.cell_weight[c] if weighted else np.float64(held)
                         if amount > 0.0:
                             score += _value(amount, dirichlet, a_cell, log_cell, logs, n_logs)
                             totals[0] += amount
                     elif weighted:
                         for i in range(low, high):
                             row = np.int64(rows[i])
-                            cell[np.int64(column[row])] += weight[row]
+                            counts[np.int64(column[row])] += weights[row]
                         for k in range(card):
-                            if cell[k] > 0.0:
-                                score += _value(cell[k], dirichlet, a_cell, log_cell, logs, n_logs)
-                                totals[k] += cell[k]
-                                cell[k] = 0.0
+                            if counts[k] > 0.0:
+                                score += _value(counts[k], dirichlet, a_cell, log_cell, logs, n_logs)
+                                totals[k] += counts[k]
+                                counts[k] = 0.0
                     elif held == 1:
                         score += one_cell
                         totals[np.int64(column[np.int64(rows[low])])] += 1.0
@@ -212,37 +209,39 @@ def score_groups(
                         # fewer rows than states: row by row, as if they came one after the other
                         for i in range(low, high):
                             k = np.int64(column[np.int64(rows[i])])
-                            before = tick[k]
+                            before = ticks[k]
                             if dirichlet:
                                 score += log(a_cell + before)
                             else:
                                 score += logs[before + 1] - logs[before]
-                            tick[k] = before + 1
+                            ticks[k] = before + 1
                             totals[k] += 1.0
                         for i in range(low, high):
-                            tick[np.int64(column[np.int64(rows[i])])] = 0
+                            ticks[np.int64(column[np.int64(rows[i])])] = 0
                     else:
-                        if cell_mask[c] >= 0 and has_planes and held >= (card - 1) * least:
-                            bits = beyond(mask, np.int64(cell_mask[c]) * words)
+                        # by bits where words are fewer than rows; the first state is the rest
+                        if room.cell_mask[c] >= 0 and has_planes and held >= (card - 1) * least:
+                            bits = beyond(room.masks, np.int64(room.cell_mask[c]) * words)
                             rest = held
                             for k in range(1, card):
                                 mark = beyond(marks, (k - 1) * words)
                                 shared = np.uint64(0)
                                 for i in range(words):
                                     shared += ones(bits[i] & mark[i])
-                                tick[k] = np.int64(shared)
+                                ticks[k] = np.int64(shared)
                                 rest -= np.int64(shared)
-                            tick[0] = rest
+                            ticks[0] = rest
                         else:
                             for i in range(low, high):
-                                tick[np.int64(column[np.int64(rows[i])])] += 1
+                                ticks[np.int64(column[np.int64(rows[i])])] += 1
                         for k in range(card):
-                            if tick[k] > 0:
-                                amount = np.float64(tick[k])
+                            if ticks[k] > 0:
+                                amount = np.float64(ticks[k])
                                 score += _value(amount, dirichlet, a_cell, log_cell, logs, n_logs)
                                 totals[k] += amount
-                                tick[k] = 0
+                                ticks[k] = 0
                     c += 1
+                # the configurations of all parents
                 for k in range(card):
                     if totals[k] > 0.0:
                         if has_child:
@@ -252,31 +251,26 @@ def score_groups(
     return 0
 
 
-def room(n, words, widest, weighted):
-    """Return the room a thread needs for `n` rows in so many words, and columns of up to `widest` states."""
+def room_for(packed: PackedRows) -> FamilyRoom:
+    """Return the room that a thread needs."""
+    n, words, widest = packed.codes.shape[1], packed.planes.shape[1], int(packed.cards.max(initial=1))
     slots = 1
     while slots < 2 * n:
         slots *= 2
-    whole = np.empty((8, n + 1), np.int32)
-    whole[7] = np.arange(n + 1)
+    configs, rows, spare, copied, begin, config, mask = (np.empty(n + 1, np.int32) for _ in range(7))
     # a column may have more states than a table is allowed cells: states that do not occur count too
     starts = np.empty(max(2 * n, 1024, widest) + 2, np.int32)
-    return (
-        whole, starts, np.empty(slots, np.int64), np.empty(slots, np.int32), np.zeros(2 * widest + n),
-        np.zeros(widest, np.int64), np.empty((1 if weighted else n // max(8, words // 8) + 1, words), np.uint64),
+    masks = np.empty((1 if len(packed.weights) else n // max(8, words // 8) + 1, words), np.uint64)
+    return FamilyRoom(
+        configs, rows, spare, copied, np.arange(n + 1, dtype=np.int32), begin, config, mask, np.empty(n), starts,
+        np.empty(slots, np.int64), np.empty(slots, np.int32), np.zeros(widest), np.zeros(widest), np.zeros(widest, np.int64),
+        masks,
     )  # fmt: skip
 
 
-def load():
+def load() -> None:
     """Compile the code, or load it from disk."""
-    codes = np.array([[0, 1, 1], [1, 0, 1]], dtype=np.uint16)
-    planes = np.array([[6], [5]], dtype=np.uint64)
-    two, none = np.array([2, 2]), np.zeros(0, dtype=np.int64)
-    ends = np.array([0, 1])
-    child, start, further = np.array([0]), np.zeros(2, dtype=np.int64), np.array([1])
-    xlogx, out = np.array([0.0, 0.0, 2 * log(2), 3 * log(3)]), np.empty(1)
-    score_groups(
-        codes, planes, np.arange(3), np.zeros(0), two, xlogx, child, start, none, ends, further, 0, 0.0, out,
-        *room(3, 1, 2, False),
-    )  # fmt: skip
-    return out
+    packed = packed_rows(np.array([[0, 1, 1], [1, 0, 1]]), np.array([2, 2]), None)
+    one, ends = np.zeros(1, np.int64), np.arange(2)
+    groups = FamilyGroups(one, 0 * ends, one[:0], ends, one + 1)
+    score_groups(packed, groups, 0, 0.0, room_for(packed), np.empty(1))

@@ -9,7 +9,11 @@ from markovia.kernels.kernel import inner, kernel
 
 @inner
 def total_variation(y, lam, x):
-    """Fill x with the minimiser of `sum (x - y)^2 / 2 + lam * sum |x_t - x_{t-1}|` (Condat 2013)."""
+    """Fill x with the minimiser of `sum (x - y)^2 / 2 + lam * sum |x_t - x_{t-1}|` (Condat 2013); both (times,).
+
+    A segment begins at `start`. Its value lies between `low` and `high`, and the dual at k is `low_sum` or `high_sum` for
+    these; `low_at` and `high_at` are where the dual last touched its bounds, and so where the segment would end.
+    """
     n = len(y)
     if n == 1 or lam <= 0.0:
         for k in range(n):
@@ -24,6 +28,7 @@ def total_variation(y, lam, x):
     low = y[0] - lam
     high = y[0] + lam
     while True:
+        # at the end the dual must be zero: cut a segment off where it cannot be, else the last one takes the rest
         while k == n - 1:
             if low_sum < 0.0:
                 while True:
@@ -53,6 +58,7 @@ def total_variation(y, lam, x):
                     x[start] = low
                     start += 1
                 return
+        # one step on: even the lowest value is too high, so there is a jump down after `low_at`
         low_sum += y[k + 1] - low
         if low_sum < -lam:
             while True:
@@ -68,6 +74,7 @@ def total_variation(y, lam, x):
             low_sum = lam
             high_sum = -lam
             continue
+        # even the highest is too low: a jump up after `high_at`
         high_sum += y[k + 1] - high
         if high_sum > lam:
             while True:
@@ -83,6 +90,7 @@ def total_variation(y, lam, x):
             low_sum = lam
             high_sum = -lam
             continue
+        # no jump: the bounds close in where the dual touches its own
         k += 1
         if low_sum >= lam:
             low_at = k
@@ -95,8 +103,9 @@ def total_variation(y, lam, x):
 
 
 @inner(fastmath={"reassoc", "contract"})
-def _loss_and_slope(design, y, weights, time, theta, live, n_live, edges, bend, margin, gradient):
+def _loss_and_slope(spins, y, theta, live, n_live, bend, margin, gradient):
     """Return the loss of the live columns and `bend` times squared changes along edges; fill its gradient if not empty."""
+    design, weights, time, edges = spins.design, spins.weights, spins.time, spins.edges
     n = design.shape[1]
     for r in range(n):
         margin[r] = 0.0
@@ -173,9 +182,9 @@ def _smoothed(y, cut, smooth, work, sign, below, x):
 
 
 @inner
-def _shrink(y, cut, fused, smooth, edges, chain, work, pull, sign, x):
+def _shrink(y, cut, fused, smooth, spins, work, pull, sign, x):
     """Fill x with the proximal step from y: cut times its size, fused and smooth times its changes along edges."""
-    n = len(y)
+    n, edges, chain = len(y), spins.edges, spins.chain
     if chain and smooth > 0.0:
         _smoothed(y, cut, smooth, work, sign, pull, x)
         return
@@ -214,26 +223,24 @@ def _shrink(y, cut, fused, smooth, edges, chain, work, pull, sign, x):
 
 
 @kernel
-def fused_node(
-    design, node, weights, time, factor, alpha, fused, smooth, edges, chain, tolerance, max_steps, theta
-):
-    """Fit one spin with parameters that change over time; theta (columns x times) is zero and gets the result.
+def fused_node(spins, node, factor, alpha, fused, smooth, tolerance, max_steps, theta):
+    """Fit one of `ChangingSpins` with parameters that change over time; theta (columns, times) is zero and gets the result.
 
     Minimises `sum_r w_r log(1 + exp(-2 y_r m_r)) + alpha sum_jt factor_j |theta_jt| + fused sum_jst |theta_js - theta_jt|
-    + smooth sum_jst (theta_js - theta_jt)^2`, with (s, t) the edges between times (`chain`: each with the next), by
-    accelerated proximal gradients with restarts, over the columns that are not zero or should not be.
-    Returns the optimality residual (the largest move of a proximal step of length one), the steps
-    and the objective.
+    + smooth sum_jst (theta_js - theta_jt)^2`, with (s, t) the edges between times and `factor` (columns,), by accelerated
+    proximal gradients with restarts, over the columns that are not zero or should not be. Returns the optimality residual
+    (the largest move of a proximal step of length one), the steps and the objective.
     """
     p, n_times = theta.shape
-    y = design[node]
+    edges = spins.edges
+    y = spins.design[node]
     everyone = np.empty(p, np.int64)
     live = np.empty(p, np.int64)
     gradient = np.empty((p, n_times))
     ahead = np.empty((p, n_times))
     fresh = np.empty((p, n_times))
     nothing = np.empty((0, n_times))
-    margin = np.empty(design.shape[1])
+    margin = np.empty(len(y))
     room = np.empty(n_times)
     work = np.empty(n_times)
     found = np.empty(n_times)
@@ -248,21 +255,19 @@ def fused_node(
     steps = 0
     bend = 0.0  # along a chain the proximal step takes care of smoothness, over a graph the gradient
     even = smooth
-    if not chain:
+    if not spins.chain:
         bend = smooth
         even = 0.0
     lipschitz = 1.0 + 8.0 * bend
     while True:
         # all columns: which should not be zero, and how far from optimal is the whole
-        loss = _loss_and_slope(
-            design, y, weights, time, theta, everyone, n_all, edges, bend, margin, gradient
-        )
+        loss = _loss_and_slope(spins, y, theta, everyone, n_all, bend, margin, gradient)
         residual = 0.0
         for s in range(n_all):
             j = everyone[s]
             for t in range(n_times):
                 room[t] = theta[j, t] - gradient[j, t]
-            _shrink(room, alpha * factor[j], fused, even, edges, chain, work, pull, sign, found)
+            _shrink(room, alpha * factor[j], fused, even, spins, work, pull, sign, found)
             off = 0.0
             for t in range(n_times):
                 ahead[j, t] = theta[j, t]
@@ -283,9 +288,8 @@ def fused_node(
         weight = 1.0
         while steps < max_steps:
             steps += 1
-            value = _loss_and_slope(
-                design, y, weights, time, ahead, live, n_live, edges, bend, margin, gradient
-            )
+            value = _loss_and_slope(spins, y, ahead, live, n_live, bend, margin, gradient)
+            # backtracking: shorter steps until the quadratic bound holds
             lipschitz *= 0.9
             while True:
                 linear = 0.0
@@ -294,21 +298,18 @@ def fused_node(
                     j = live[s]
                     for t in range(n_times):
                         room[t] = ahead[j, t] - gradient[j, t] / lipschitz
-                    _shrink(
-                        room, alpha * factor[j] / lipschitz, fused / lipschitz, even / lipschitz, edges, chain, work,
-                        pull, sign, found,
-                    )  # fmt: skip
+                    cut = alpha * factor[j] / lipschitz
+                    _shrink(room, cut, fused / lipschitz, even / lipschitz, spins, work, pull, sign, found)
                     for t in range(n_times):
                         fresh[j, t] = found[t]
                         d = found[t] - ahead[j, t]
                         linear += gradient[j, t] * d
                         square += d * d
-                tried = _loss_and_slope(
-                    design, y, weights, time, fresh, live, n_live, edges, bend, margin, nothing
-                )
+                tried = _loss_and_slope(spins, y, fresh, live, n_live, bend, margin, nothing)
                 if tried <= value + linear + 0.5 * lipschitz * square + 1e-13 * (1.0 + abs(value)):
                     break
                 lipschitz *= 1.5
+            # momentum, from the start again where it points uphill
             turn = 0.0
             size = 0.0
             for s in range(n_live):
@@ -331,6 +332,7 @@ def fused_node(
                     theta[j, t] = fresh[j, t]
             if size <= 0.5 * tolerance and size * lipschitz <= 0.5 * tolerance:
                 break
+    # the objective: what the penalties add to the loss
     for s in range(n_all):
         j = everyone[s]
         for t in range(n_times):

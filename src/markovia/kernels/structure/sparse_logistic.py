@@ -8,12 +8,12 @@ from markovia.kernels.kernel import kernel
 
 
 @kernel(fastmath={"reassoc", "contract"})
-def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, thetas, losses, errors):
+def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, fits):
     """Fit one row of the design, which is +1 or -1, from the others for several penalties, each from the fit before.
 
     Minimises `sum_r w_r log(1 + exp(-2 y_r m_r)) + alpha * sum_j factor_j |theta_j|` with `m = sum_j theta_j design_j`, by
     Newton steps whose quadratic problems are solved by coordinate descent over the columns that are not zero or should not
-    be. `thetas[0]` holds the start. `errors` gets the largest violation of the optimality conditions.
+    be. `design` (p, n), `weights` (n,), `factor` (p,). `SpinFits` get the results; their `thetas[0]` holds the start.
     """
     p, n = design.shape
     y = design[node]
@@ -27,10 +27,11 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
     hessian = np.empty((8, 8))
     move = np.empty(p)
     pull = np.empty(p)
+    # the start and its margins
     for r in range(n):
         margin[r] = 0.0
     for j in range(p):
-        theta[j] = thetas[0, j]
+        theta[j] = fits.thetas[0, j]
         if j == node or factor[j] == np.inf:
             theta[j] = 0.0
         elif theta[j] != 0.0:
@@ -46,10 +47,12 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
         stalled = 0
         for step in range(max_steps + 1):
             before = error
+            # first and second derivatives of the loss by margins
             for r in range(n):
                 q = 1.0 / (1.0 + exp(2.0 * y[r] * margin[r]))
                 slope[r] = -2.0 * weights[r] * y[r] * q
                 bend[r] = 4.0 * weights[r] * q * (1.0 - q)
+            # the gradient, how far each column is from optimal, and the columns that are not zero or should not be
             error = 0.0
             n_live = 0
             for j in range(p):
@@ -74,6 +77,7 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
             stalled = stalled + 1 if error >= 0.9 * before else 0
             if error <= tolerance or step == max_steps or stalled >= 20:
                 break
+            # second derivatives of these columns; a small ridge keeps equal columns apart
             if n_live > len(hessian):
                 hessian = np.empty((2 * n_live, 2 * n_live))
             for s in range(n_live):
@@ -92,6 +96,7 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                 move[s] = 0.0
                 pull[s] = 0.0
             ridge = 1e-10 * ridge + 1e-300
+            # the quadratic problem with its penalty, one coordinate at a time; `pull` is the Hessian times the move so far
             first = 0.0
             for sweep in range(1000):
                 largest = 0.0
@@ -118,6 +123,7 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                     first = largest if largest < error else error
                 if largest <= 1e-3 * first or largest <= 0.01 * tolerance:
                     break
+            # what the whole move gains to first order, and what it does to margins
             gain = 0.0
             for s in range(n_live):
                 j = live[s]
@@ -129,6 +135,7 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                 if move[s] != 0.0:
                     for r in range(n):
                         trial[r] += move[s] * design[live[s], r]
+            # halve the step until the objective falls as it should (Armijo)
             length = 1.0
             moved = False
             for _ in range(40):
@@ -152,6 +159,6 @@ def logistic_path(design, node, weights, factor, alphas, tolerance, max_steps, t
                 margin[r] += length * trial[r]
             loss = fresh
         for j in range(p):
-            thetas[a, j] = theta[j]
-        losses[a] = loss
-        errors[a] = error
+            fits.thetas[a, j] = theta[j]
+        fits.losses[a] = loss
+        fits.errors[a] = error

@@ -9,8 +9,9 @@ counts come from a table. Cost: rows times columns of each question; by planes r
 import numpy as np
 
 from markovia.kernels.kernel import inner, kernel
-from markovia.kernels.pointers import beyond, pointer
-from markovia.kernels.structure.bit_planes import bit_planes, ones
+from markovia.kernels.pointers import beyond, pointers
+from markovia.kernels.structure.bit_planes import ones, packed_rows
+from markovia.kernels.structure.structure_records import PackedRows, TableQuestions, TableRoom
 
 BLOCK = 4096
 HASH = np.uint64(0x9E3779B97F4A7C15)
@@ -51,15 +52,17 @@ def _xlogx(value, logs, n_logs):
 
 
 @inner(bare=True)
-def _statistic(cells, strata, across, down, chi, logs, n_logs, rows, columns):
+def _statistic(room, strata, across, down, chi, logs, n_logs):
     """Return the statistic of `strata` tables of `across` rows and `down` columns, and the degrees of freedom.
 
     Rows and columns of a stratum without any count take no part.
     """
+    cells, rows, columns = room.cells, room.rows, room.columns
     found = 0.0
     free = 0.0
     for s in range(strata):
         at = s * across * down
+        # margins of the stratum
         for c in range(down):
             columns[c] = 0.0
         total = 0.0
@@ -103,8 +106,11 @@ def _statistic(cells, strata, across, down, chi, logs, n_logs, rows, columns):
 
 
 @inner(bare=True)
-def _count_planes(planes, plane_start, cards, x, y, given, first, last, n, words, masks, cells):
+def _count_planes(packed, x, y, given, first, last, n, words, room):
     """Count a small table by bits; return the number of strata."""
+    planes, plane_start, cards = packed.planes, packed.plane_start, packed.cards
+    masks, cells = room.masks, room.cells
+    # the rows of each stratum: all of them, split by the states of each given column, the first state being the rest
     for w in range(words):
         masks[w] = ALL
     if n & 63:
@@ -128,6 +134,7 @@ def _count_planes(planes, plane_start, cards, x, y, given, first, last, n, words
     rest_of = beyond(masks, PLANE_CELLS * words)
     within = beyond(masks, (PLANE_CELLS + 1) * words)
     for s in range(strata):
+        # its rows with each state of x, and of these the numbers with each state of y
         rows = beyond(masks, s * words)
         for w in range(words):
             rest_of[w] = rows[w]
@@ -158,48 +165,38 @@ def _count_planes(planes, plane_start, cards, x, y, given, first, last, n, words
 
 
 @kernel(bare=True)
-def test_tables(
-    codes, planes, plane_start, weights, cards, xs, ys, starts, given, low, high, limit, chi, logs, cells, rows, columns,
-    index, masks, keys, held_keys, held_numbers, statistic, free,
-):  # pragma: no cover - compiled # fmt: skip
-    """Fill in `statistic[q]` and `free[q]` for the questions `low..high`.
+def test_tables(packed, questions, low, high, limit, chi, room, statistic, free):
+    """Fill in `statistic[q]` and `free[q]` for the questions `low..high`; tables up to `limit` cells are dense.
 
-    Question q is about the columns `xs[q]` and `ys[q]` given `given[starts[q]:starts[q + 1]]`. Tables up to `limit`
-    cells are dense. `codes` (columns, rows); `planes` as `bit_planes` makes them, none for weighted rows. `weights` has one
-    number a row or none; `logs[k]` is k log k for whole k. The rest is room: `cells` for the largest table, `rows` and
-    `columns` (states), `index` (BLOCK), `masks` (PLANE_CELLS + 2, words); `keys` (rows) and a power of two of
-    `held_keys` and `held_numbers` where some table is larger than `limit`.
+    Takes `PackedRows`, `TableQuestions` and the room that `room_for` makes; `chi` for Pearson's statistic.
     """
-    n, words, n_logs, slots = codes.shape[1], masks.shape[1], len(logs), len(held_keys)
-    weighted = len(weights) > 0
-    code, plane, plane_at, weight, states = (
-        pointer(codes), pointer(planes), pointer(plane_start), pointer(weights), pointer(cards),
-    )  # fmt: skip
-    givens, log_of, cell, row, column = (
-        pointer(given), pointer(logs), pointer(cells), pointer(rows), pointer(columns),
-    )  # fmt: skip
-    places, mask, key, held, numbers = (
-        pointer(index), pointer(masks), pointer(keys), pointer(held_keys), pointer(held_numbers),
-    )  # fmt: skip
+    n, words, n_logs = packed.codes.shape[1], room.masks.shape[1], len(packed.xlogx)
+    weighted, slots = len(packed.weights) > 0, len(room.held_keys)
+    packed, questions, room = pointers(packed), pointers(questions), pointers(room)
+    codes, weights, cards, plane_start = packed.codes, packed.weights, packed.cards, packed.plane_start
+    given, cells, places, keys = questions.given, room.cells, room.places, room.keys
     for q in range(low, high):
-        x, y, first, last = xs[q], ys[q], starts[q], starts[q + 1]
-        across, down = states[x], states[y]
+        x, y = questions.xs[q], questions.ys[q]
+        first, last = questions.starts[q], questions.starts[q + 1]
+        across, down = cards[x], cards[y]
+        # cells of the whole table, and whether all of its columns have planes
         size = np.float64(across) * np.float64(down)
-        bits = plane_at[x + 1] - plane_at[x] + plane_at[y + 1] - plane_at[y]
+        bits = plane_start[x + 1] - plane_start[x] + plane_start[y + 1] - plane_start[y]
         needed = across + down - 2
         for k in range(first, last):
-            z = givens[k]
-            size *= states[z]
-            bits += plane_at[z + 1] - plane_at[z]
-            needed += states[z] - 1
+            z = given[k]
+            size *= cards[z]
+            bits += plane_start[z + 1] - plane_start[z]
+            needed += cards[z] - 1
         strata = 1
         if size <= PLANE_CELLS and bits == needed and not weighted:
-            strata = _count_planes(plane, plane_at, states, x, y, givens, first, last, n, words, mask, cell)
+            strata = _count_planes(packed, x, y, given, first, last, n, words, room)
         elif size <= limit:
+            # dense: the cell of each row in mixed radix, column by column over a stretch of rows that stays near
             whole = np.int64(size)
             strata = whole // (across * down)
             for k in range(whole):
-                cell[k] = 0.0
+                cells[k] = 0.0
             for begin in range(0, n, BLOCK):
                 many = min(n - begin, BLOCK)
                 for i in range(many):
@@ -207,80 +204,59 @@ def test_tables(
                 for k in range(first, last + 2):
                     z = y
                     if k < last:
-                        z = givens[k]
+                        z = given[k]
                     elif k == last:
                         z = x
-                    card = np.uint32(states[z])
-                    here = beyond(code, z * n + begin)
+                    card = np.uint32(cards[z])
+                    here = beyond(codes, z * n + begin)
                     for i in range(many):
                         places[i] = np.uint32(places[i] * card + np.uint32(here[i]))
                 if weighted:
                     for i in range(many):
-                        cell[places[i]] += weight[begin + i]
+                        cells[places[i]] += weights[begin + i]
                 else:
                     for i in range(many):
-                        cell[places[i]] += 1.0
+                        cells[places[i]] += 1.0
         else:
+            # sparse: only configurations of the set that occur are strata, numbered as they appear
             for i in range(n):
-                key[i] = 0
+                keys[i] = 0
             radix = 1
             for k in range(first, last):
-                card_of = states[givens[k]]
+                card_of = cards[given[k]]
                 if radix > NUMBERED // card_of:
-                    radix = _number_keys(key, n, held, numbers, slots)
-                here = beyond(code, givens[k] * n)
+                    radix = _number_keys(keys, n, room.held_keys, room.held_numbers, slots)
+                here = beyond(codes, given[k] * n)
                 for i in range(n):
-                    key[i] = key[i] * card_of + np.int64(here[i])
+                    keys[i] = keys[i] * card_of + np.int64(here[i])
                 radix *= card_of
-            strata = _number_keys(key, n, held, numbers, slots)
+            strata = _number_keys(keys, n, room.held_keys, room.held_numbers, slots)
             for k in range(strata * across * down):
-                cell[k] = 0.0
-            of_x, of_y = beyond(code, x * n), beyond(code, y * n)
+                cells[k] = 0.0
+            of_x, of_y = beyond(codes, x * n), beyond(codes, y * n)
             for i in range(n):
-                at = (key[i] * across + np.int64(of_x[i])) * down + np.int64(of_y[i])
+                at = (keys[i] * across + np.int64(of_x[i])) * down + np.int64(of_y[i])
                 if weighted:
-                    cell[at] += weight[i]
+                    cells[at] += weights[i]
                 else:
-                    cell[at] += 1.0
-        statistic[q], free[q] = _statistic(cell, strata, across, down, chi, log_of, n_logs, row, column)
+                    cells[at] += 1.0
+        statistic[q], free[q] = _statistic(room, strata, across, down, chi, packed.xlogx, n_logs)
 
 
-class TestTables:
-    """Rows in memory as the compiled code reads them, and the room that a thread needs."""
-
-    def __init__(self, codes, cards, weights):
-        self.codes = np.ascontiguousarray(codes, dtype=np.uint16)
-        self.cards = cards
-        self.weights = np.zeros(0) if weights is None else np.array(weights, dtype=np.float64)
-        n = self.codes.shape[1]
-        whole = np.arange(min(n + 1, 1 << 16) if weights is None else 0, dtype=np.float64)
-        self.logs = whole * np.log(np.maximum(whole, 1.0))
-        some = self.codes if weights is None else self.codes[:, :0]
-        self.planes, self.plane_start = bit_planes(some, cards)
-
-    def room(self, cells, sparse):
-        """Return room for tables of so many cells, `sparse` where some have more than may be dense."""
-        most, n = int(self.cards.max(initial=1)), self.codes.shape[1]
-        slots = 1 << max(4, (2 * n - 1).bit_length())
-        return (
-            np.empty(cells), np.empty(most), np.empty(most), np.empty(BLOCK, np.uint32),
-            np.empty((PLANE_CELLS + 2, self.planes.shape[1]), np.uint64), np.empty(n if sparse else 0, np.int64),
-            np.empty(slots if sparse else 0, np.int64), np.empty(slots if sparse else 0, np.int64),
-        )  # fmt: skip
-
-    def run(self, xs, ys, starts, given, part, limit, chi, statistic, free, room):
-        """Fill in the statistics of the questions `part[0]..part[1]`."""
-        test_tables(
-            self.codes, self.planes, self.plane_start, self.weights, self.cards, xs, ys, starts, given, part[0], part[1],
-            limit, chi, self.logs, *room, statistic, free,
-        )  # fmt: skip
+def room_for(packed: PackedRows, cells: int, sparse: bool) -> TableRoom:
+    """Return room for tables of so many cells, `sparse` where some have more than may be dense."""
+    most, n = int(packed.cards.max(initial=1)), packed.codes.shape[1]
+    slots = 1 << max(4, (2 * n - 1).bit_length()) if sparse else 0
+    return TableRoom(
+        np.empty(cells), np.empty(most), np.empty(most), np.empty(BLOCK, np.uint32),
+        np.empty((PLANE_CELLS + 2, packed.planes.shape[1]), np.uint64), np.empty(n if sparse else 0, np.int64),
+        np.empty(slots, np.int64), np.empty(slots, np.int64),
+    )  # fmt: skip
 
 
-def load():
+def load() -> None:
     """Compile everything here, or read it from disk."""
-    tables = TestTables(np.zeros((2, 1), np.uint16), np.array([2, 2]), None)
-    spots = np.zeros(1, dtype=np.int64)
-    room = tables.room(64, True)
-    tables.run(
-        spots, spots + 1, np.zeros(2, np.int64), spots[:0], (0, 1), 64, False, np.zeros(1), np.zeros(1), room
-    )
+    packed = packed_rows(np.zeros((2, 1)), np.array([2, 2]), None)
+    x = np.zeros(1, np.int64)
+    questions = TableQuestions(x, x + 1, np.zeros(2, np.int64), x[:0])
+    test_tables(packed, questions, 0, 1, 64, False, room_for(packed, 64, True), np.zeros(1), np.zeros(1))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from markovia.data.tables.plain_columns import Data, need_rows, numbers, numeric_matrix, same_length
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 
@@ -56,9 +56,7 @@ class AssociationMatrix(InNotebooks):
             raise InvalidArgument(
                 f'an entry is named by two columns, as in matrix["a", "b"], not by {pair!r}'
             )
-        for name in pair:
-            if name not in self.names:
-                raise UnknownVariable(name, self.names, "the data")
+        check_known(pair, self.names, "the data")
         row, column = pair
         return float(self.values[self.names.index(row), self.names.index(column)])
 

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.tables.plain_columns import Data, is_numeric, read_columns
-from markovia.errors import InvalidArgument, did_you_mean
+from markovia.errors import InvalidArgument
 from markovia.graphs import UndirectedGraph
 from markovia.learning.association.association import AssociationMatrix, partial_correlation, pearson
 from markovia.learning.association.information import mutual_information
@@ -37,14 +37,12 @@ from markovia.learning.association.kernel_tests import (
     permutation_test,
 )
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice, check_level, check_number
 from markovia.runtime.seeds import Seed, generator
 
 PairCorrection: TypeAlias = Literal["none", "bonferroni", "benjamini-hochberg"]
 Measure: TypeAlias = Literal["pearson", "mutual-information", "hsic"]
 Column: TypeAlias = NDArray[Any]
-
-_MEASURES = ("pearson", "mutual-information", "hsic")
-_CORRECTIONS = ("none", "bonferroni", "benjamini-hochberg")
 
 
 def correlation_graph(
@@ -164,11 +162,7 @@ def dependency_graph(
     >>> dependency_graph(table, measure="hsic", correction="bonferroni")
     UndirectedGraph([('x', 'square')], nodes=['z'])
     """
-    if measure not in _MEASURES:
-        raise InvalidArgument(
-            f"measure must be one of {', '.join(map(repr, _MEASURES))}, not {measure!r}"
-            + did_you_mean(measure, _MEASURES)
-        )
+    check_choice("measure", measure, ("pearson", "mutual-information", "hsic"))
     if measure == "pearson":
         return correlation_graph(data, alpha=alpha, correction=correction, threshold=threshold)
     check_decision(alpha, correction, threshold)
@@ -267,17 +261,11 @@ def _graph(
 
 def check_decision(alpha: float, correction: PairCorrection, threshold: float | None) -> None:
     """Raise where a rule that says which pairs are joined makes no sense."""
-    if not 0 < alpha < 1:
-        raise InvalidArgument(f"alpha must be between 0 and 1, not {alpha!r}")
-    if correction not in _CORRECTIONS:
-        raise InvalidArgument(
-            f"correction must be one of {', '.join(map(repr, _CORRECTIONS))}, not {correction!r}"
-            + did_you_mean(correction, _CORRECTIONS)
-        )
+    check_level("alpha", alpha)
+    check_choice("correction", correction, ("none", "bonferroni", "benjamini-hochberg"))
     if threshold is None:
         return
-    if not threshold >= 0:
-        raise InvalidArgument(f"threshold must be zero or positive, not {threshold!r}")
+    check_number("threshold", threshold)
     if correction != "none":
         raise InvalidArgument("correction= adjusts the test; with threshold= there is none, so leave one out")
 

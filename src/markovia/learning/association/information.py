@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from markovia.data.tables.plain_columns import Codes, Data, discrete_codes, numbers, paired_codes, same_length
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_choice
 
 BiasCorrection: TypeAlias = Literal["none", "miller-madow"]
 
@@ -205,8 +206,7 @@ def _information(x: Codes, y: Codes, z: Codes, base: float, correction: BiasCorr
 
 
 def _corrects(correction: BiasCorrection) -> bool:
-    if correction not in ("none", "miller-madow"):
-        raise InvalidArgument(f"correction must be 'none' or 'miller-madow', not {correction!r}")
+    check_choice("correction", correction, ("none", "miller-madow"))
     return correction == "miller-madow"
 
 

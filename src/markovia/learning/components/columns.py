@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from markovia.learning.components.block_passes import BlockPass, LinearPass, stretches
+from markovia.learning.components.conjugate import DirichletLaw
 from markovia.learning.components.discrete import chosen, dirichlet, shares
 from markovia.learning.components.families import Components
 from markovia.runtime.array_types import Array, Codes, Flags, Ints
@@ -20,7 +21,7 @@ DENSE = 256
 
 
 @dataclass(frozen=True)
-class CategoricalColumns(Components):
+class CategoricalColumns(DirichletLaw):
     """Columns of codes of symbols, -1 where a cell is missing; `probs` has an array (components, symbols) a column.
 
     Examples
@@ -50,32 +51,49 @@ class CategoricalColumns(Components):
         """The number of free parameters."""
         return sum(p.size - len(p) for p in self.probs)
 
-    def _indicators(self, block: Ints) -> Any:
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return len(self.probs)
+
+    @property
+    def starts(self) -> Ints:
+        """Where the symbols of each column start."""
+        return np.cumsum([0, *(p.shape[1] for p in self.probs[:-1])])
+
+    @property
+    def arrays(self) -> dict[str, Any]:
+        """The probabilities, columns side by side."""
+        return {"probs": np.hstack(self.probs)}
+
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
+        """Return components whose probabilities stand side by side."""
+        return replace(self, probs=tuple(np.split(arrays["probs"], self.starts[1:], axis=1)))
+
+    def features(self, rows: Ints) -> Any:
         """Return which symbol each row has in each column, (symbols of all columns, rows)."""
-        starts = np.concatenate([[0], np.cumsum([p.shape[1] for p in self.probs])])
-        there = block >= 0
-        rows, columns = np.nonzero(there)
-        places = block[there] + starts[columns]
-        if starts[-1] > DENSE:
+        width, there = sum(p.shape[1] for p in self.probs), rows >= 0
+        which, columns = np.nonzero(there)
+        places = rows[there] + self.starts[columns]
+        if width > DENSE:
             from scipy.sparse import csr_array
 
             ends = np.concatenate([[0], np.cumsum(there.sum(axis=1))])
-            return csr_array((np.ones(len(places)), places, ends), shape=(len(block), starts[-1])).T
-        found = np.zeros((starts[-1], len(block)))
-        found[places, rows] = 1.0
-        return found
+            return csr_array((np.ones(len(places)), places, ends), shape=(len(rows), width)).T
+        indicators = np.zeros((width, len(rows)))
+        indicators[places, which] = 1.0
+        return indicators
 
     def block_pass(self, *, gaps: bool = False, origin: Array | None = None) -> BlockPass:
         """Return a pass over blocks of rows."""
-        ends = np.cumsum([p.shape[1] for p in self.probs])[:-1]
 
         def make(size: Array, sums: Array, prior: Mapping[str, Any]) -> Any:
-            parts = zip(np.split(sums, ends, axis=1), self.probs, strict=True)
+            parts = zip(np.split(sums, self.starts[1:], axis=1), self.probs, strict=True)
             return replace(self, probs=tuple(shares(found, before, prior) for found, before in parts))
 
         with np.errstate(divide="ignore"):
             logs = np.log(np.hstack(self.probs))
-        return LinearPass(self._indicators, logs, np.zeros(self.n_states), make)
+        return LinearPass(self.features, logs, np.zeros(self.n_states), make)
 
     def log_densities(self, rows: Any) -> Array:
         """Return the log probability of each row in each component."""
@@ -104,7 +122,7 @@ class CategoricalColumns(Components):
         """Return the components that make weighted rows most probable."""
         passing = self.block_pass()
         made: Self = passing.learned(
-            weights.sum(axis=0), passing.sums(self._indicators(rows), np.ascontiguousarray(weights.T)), prior
+            weights.sum(axis=0), passing.sums(self.features(rows), np.ascontiguousarray(weights.T)), prior
         )
         return made
 

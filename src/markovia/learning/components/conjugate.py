@@ -1,431 +1,362 @@
-"""Families of components with a conjugate prior: what Bayesian mixtures ask of them.
+"""Components with a conjugate prior: what Bayesian mixtures and Gibbs sampling ask of them, beside learning.
 
-A family holds its prior and answers, for rows that belong by weight to components: the posterior's parameters, its log
-normaliser (a ratio of them is the rows' probability), expected log densities (variational Bayes), means and draws. As
-`ConjugateRows` it goes to the compiled samplers that sum parameters out. Unsaid priors follow the data's scale.
+A prior and a posterior have the same parameters by name; those of a posterior, its *law*, have one entry a component. From
+rows that belong by weight to components come the law, its log normaliser (a ratio of two is the probability of the rows
+between them), expected log densities (variational Bayes), means and draws, and the rows as compiled samplers read them
+that sum parameters out. Reference: Murphy (2012), sections 3.3 to 3.5 and 4.6. Cost: rows times components times columns,
+of columns squared for whole covariances.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, did_you_mean
 from markovia.inference.collapsed.conjugate_rows import (
     BERNOULLI,
     CATEGORICAL,
     DIAGONAL,
     GAUSSIAN,
-    MULTINOMIAL,
     POISSON,
     ConjugateRows,
 )
+from markovia.learning.components.block_passes import IN_CACHE
 from markovia.learning.components.conjugate_draws import dirichlet_rows, inverse_wishart
-from markovia.learning.components.discrete import Bernoulli, Multinomial, Poisson, log_factorials
-from markovia.learning.components.gaussian import Gaussian
-from markovia.runtime.array_types import Array
-from markovia.runtime.checks import numbers
+from markovia.learning.components.families import Components
+from markovia.learning.components.normal_sums import column_scale
+from markovia.runtime.array_types import Array, Ints
 
-Params = dict[str, Array]
+Law = dict[str, Any]
+WEAK = 0.01
+"""Rows that a prior's mean counts for where nothing is said: centres of groups may lie anywhere within the data."""
+TINY = 1e-300
+"""The least probability or rate of a draw, so that no draw forbids a row."""
 
 
-class ConjugateFamily(ABC):
-    """Components of one kind over rows of `d` columns."""
+class ConjugateComponents(Components):
+    """Components whose parameters have a conjugate law; how many there are is up to the law."""
 
-    names: ClassVar[tuple[str, ...]]
-    """The parameters, each with one entry a component."""
+    weak: ClassVar[Mapping[str, float]] = {}
+    """What a prior says that says nothing, where that is the same for all rows."""
 
-    @property
-    @abstractmethod
-    def kind(self) -> int:
-        """The kind of kernels."""
-
-    @abstractmethod
-    def flat(self) -> Array:
-        """Return the prior as kernels read it."""
+    def whole_prior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
+        """Return a prior with what it does not say: weak, and on the scale of the rows."""
+        return {**self.weak, **prior}
 
     @abstractmethod
-    def posterior(self, rows: Array, weights: Array) -> Params:
-        """Return the parameters of the conjugate law given rows by weight, (rows, components); no row gives the prior."""
+    def posterior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
+        """Return the law given rows by weight, (rows, components); no row gives the prior."""
 
     @abstractmethod
-    def log_normaliser(self, law: Params) -> Array:
+    def log_normaliser(self, law: Law) -> Array:
         """Return the log normaliser of each component's law, up to a constant of the family."""
 
     @abstractmethod
-    def expected_logs(self, law: Params, rows: Array) -> Array:
+    def expected_logs(self, law: Law, rows: Any) -> Array:
         """Return the expected log density of each row under each component's law."""
 
     @abstractmethod
-    def means(self, law: Params) -> Params:
-        """Return the mean of each parameter."""
+    def expected(self, law: Law) -> Self:
+        """Return components with the mean of each parameter."""
 
     @abstractmethod
-    def drawn(self, rows: Array, weights: Array, rng: np.random.Generator) -> Params:
-        """Return a draw of parameters given rows by weight."""
+    def drawn(self, law: Law, rng: np.random.Generator) -> Self:
+        """Return components drawn from their laws."""
 
     @abstractmethod
-    def log_densities(self, params: Params, rows: Array) -> Array:
-        """Return the log density of each row in each component."""
+    def collapsed(self, rows: Any, prior: Mapping[str, Any], most: int = 0) -> ConjugateRows:
+        """Return rows as compiled samplers read them; a component may have `most` rows of other data."""
 
-    def base(self, rows: Array) -> Array:
-        """Return what enters a row's log density whatever the parameters; `log_densities` of the kernels leave it out."""
-        return np.zeros(len(rows))
+    def prior_law(self, prior: Mapping[str, Any], k: int) -> Law:
+        """Return a prior as the law of k components."""
+        return self.posterior(np.zeros((0, self.width or 0), dtype=np.int64), np.zeros((0, k)), prior)
 
-    def seen(self, rows: Array, most: int = 0) -> ConjugateRows:
-        """Return the rows as compiled samplers read them; a component may have `most` rows of other data."""
-        return ConjugateRows(self.kind, self.flat(), np.ascontiguousarray(rows), most)
+    def log_marginal(self, law: Law, prior: Mapping[str, Any]) -> Array:
+        """Return the log probability of the rows that led from a prior to each component's law, less their `base`."""
+        now = self.log_normaliser(law)
+        return np.asarray(now - self.log_normaliser(self.prior_law(prior, len(now))))
 
-    def none(self, rows: Array) -> Params:
-        """Return the prior as the law of one component."""
-        return self.posterior(rows[:0], np.zeros((0, 1)))
-
-
-@dataclass(frozen=True)
-class NormalFamily(ConjugateFamily):
-    """Normal distributions with a normal-inverse-Wishart prior, or one for each column where `diagonal`."""
-
-    mean: Array
-    strength: float
-    scale: Array
-    df: float
-    diagonal: bool = False
-    names: ClassVar = ("means", "covariances")
+    def redrawn(self, rows: Any, weights: Array, prior: Mapping[str, Any], rng: np.random.Generator) -> Self:
+        """Return components drawn given rows by weight and a whole prior."""
+        return self.drawn(self.posterior(rows, weights, prior), rng)
 
     @property
-    def kind(self) -> int:
-        """The kind of kernels."""
-        return DIAGONAL if self.diagonal else GAUSSIAN
+    def arrays(self) -> Law:
+        """The parameters, each one array with an entry a component."""
+        return self.params
 
-    def flat(self) -> Array:
-        """Return the prior as kernels read it."""
-        scale = np.diag(self.scale) if self.diagonal else np.linalg.cholesky(self.scale).ravel()
-        return np.concatenate([[self.strength, self.df], self.mean, scale])
-
-    def posterior(self, rows: Array, weights: Array) -> Params:
-        """Return means, strengths, scales and degrees of freedom."""
-        size = weights.sum(axis=0)
-        strength = self.strength + size
-        apart = rows - self.mean
-        off = weights.T @ apart / strength[:, None]
-        mean = self.mean + off
-        d, k = len(self.mean), len(size)
-        if self.diagonal:
-            scale = np.diag(self.scale) + weights.T @ apart**2 - strength[:, None] * off**2
-        elif len(rows) * d < 50_000:  # one product for all components
-            squares = (apart[:, :, None] * apart[:, None, :]).reshape(len(rows), d * d)
-            scale = self.scale + (weights.T @ squares).reshape(k, d, d)
-            scale -= strength[:, None, None] * off[:, :, None] * off[:, None, :]
-        else:
-            scale = np.array([(apart * w[:, None]).T @ apart for w in weights.T]) + self.scale
-            scale -= strength[:, None, None] * off[:, :, None] * off[:, None, :]
-        return {"mean": mean, "strength": strength, "scale": scale, "df": self.df + size}
-
-    def log_normaliser(self, law: Params) -> Array:
-        """Return log Gamma_d(df / 2) - df / 2 log |scale| - d / 2 log strength - d df / 2 log pi."""
-        from scipy.special import gammaln, multigammaln
-
-        d, df = len(self.mean), law["df"]
-        common = -0.5 * d * (np.log(law["strength"]) + df * np.log(np.pi))
-        if self.diagonal:
-            return np.asarray(common + d * gammaln(df / 2.0) - df / 2.0 * np.log(law["scale"]).sum(axis=1))
-        return np.asarray(common + multigammaln(df / 2.0, d) - df / 2.0 * np.linalg.slogdet(law["scale"])[1])
-
-    def expected_logs(self, law: Params, rows: Array) -> Array:
-        """Return the expected log density of each row."""
-        from scipy.special import digamma
-
-        d, df = len(self.mean), law["df"]
-        found = np.empty((len(rows), len(df)))
-        for c in range(len(df)):
-            apart = rows - law["mean"][c]
-            if self.diagonal:
-                scale = law["scale"][c]
-                log_precision = d * (digamma(df[c] / 2.0) + np.log(2.0)) - np.log(scale).sum()
-                distance = (apart**2 / scale).sum(axis=1)
-            else:
-                factor = np.linalg.cholesky(law["scale"][c])
-                logs = 2.0 * np.log(np.diag(factor)).sum()
-                log_precision = digamma((df[c] - np.arange(d)) / 2.0).sum() + d * np.log(2.0) - logs
-                distance = (np.linalg.solve(factor, apart.T) ** 2).sum(axis=0)
-            found[:, c] = 0.5 * (
-                log_precision - d * np.log(2.0 * np.pi) - d / law["strength"][c] - df[c] * distance
-            )
-        return found
-
-    def means(self, law: Params) -> Params:
-        """Return means, and expected covariances (their modes where no mean is finite)."""
-        d, df = len(self.mean), law["df"]
-        below = df - 2.0 if self.diagonal else df - d - 1.0
-        mode = df + 2.0 if self.diagonal else df + d + 1.0
-        shares = np.where(below > 0.0, below, mode)
-        scale = law["scale"][:, :, None] * np.eye(d) if self.diagonal else law["scale"]
-        return {"means": law["mean"], "covariances": scale / shares[:, None, None]}
-
-    def drawn(self, rows: Array, weights: Array, rng: np.random.Generator) -> Params:
-        """Return a draw of means and covariances."""
-        law = self.posterior(rows, weights)
-        d, k = len(self.mean), weights.shape[1]
-        if self.diagonal:
-            variances = law["scale"] / (2.0 * rng.gamma(np.repeat(law["df"][:, None] / 2.0, d, axis=1)))
-            covariances = variances[:, :, None] * np.eye(d)
-        else:
-            covariances = inverse_wishart(law["df"], law["scale"], rng)
-        white = rng.standard_normal((k, d)) / np.sqrt(law["strength"])[:, None]
-        moved = np.einsum("kij,kj->ki", np.linalg.cholesky(covariances), white)
-        return {"means": law["mean"] + moved, "covariances": covariances}
-
-    def log_densities(self, params: Params, rows: Array) -> Array:
-        """Return the log density of each row in each component."""
-        return Gaussian(params["means"], params["covariances"], "full").log_densities(rows)
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Self:
+        """Return components with parameters as `arrays` has them."""
+        return replace(self, **arrays)  # type: ignore[type-var]
 
 
-@dataclass(frozen=True)
-class BernoulliFamily(ConjugateFamily):
-    """Columns of zeros and ones with beta priors."""
+class BetaLaw(ConjugateComponents):
+    """Probabilities of ones, `probs`, with a beta law in each column."""
 
-    a: Array
-    b: Array
-    names: ClassVar = ("probs",)
-    kind: ClassVar[int] = BERNOULLI
+    weak: ClassVar = {"a": 1.0, "b": 1.0}
 
-    def flat(self) -> Array:
-        """Return the prior as kernels read it."""
-        return np.concatenate([[0.0, 0.0], self.a, self.b])
-
-    def posterior(self, rows: Array, weights: Array) -> Params:
+    def posterior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
         """Return the parameters of beta laws."""
         ones = weights.T @ rows
-        return {"a": self.a + ones, "b": self.b + weights.sum(axis=0)[:, None] - ones}
+        return {"a": prior["a"] + ones, "b": prior["b"] + (weights.sum(axis=0)[:, None] - ones)}
 
-    def log_normaliser(self, law: Params) -> Array:
+    def log_normaliser(self, law: Law) -> Array:
         """Return the log beta functions, summed over columns."""
         from scipy.special import betaln
 
         return np.asarray(betaln(law["a"], law["b"]).sum(axis=1))
 
-    def expected_logs(self, law: Params, rows: Array) -> Array:
+    def expected_logs(self, law: Law, rows: Any) -> Array:
         """Return the expected log density of each row."""
         from scipy.special import digamma
 
         one, zero = digamma(law["a"]), digamma(law["b"])
         return np.asarray(rows @ (one - zero).T + (zero - digamma(law["a"] + law["b"])).sum(axis=1))
 
-    def means(self, law: Params) -> Params:
-        """Return the probabilities of ones."""
-        return {"probs": law["a"] / (law["a"] + law["b"])}
+    def expected(self, law: Law) -> Self:
+        """Return the mean probabilities of ones."""
+        return self.with_arrays({"probs": law["a"] / (law["a"] + law["b"])})
 
-    def drawn(self, rows: Array, weights: Array, rng: np.random.Generator) -> Params:
+    def drawn(self, law: Law, rng: np.random.Generator) -> Self:
         """Return a draw of probabilities."""
-        law = self.posterior(rows, weights)
-        return {"probs": rng.beta(law["a"], law["b"])}
+        return self.with_arrays({"probs": np.clip(rng.beta(law["a"], law["b"]), TINY, 1.0 - 1e-16)})
 
-    def log_densities(self, params: Params, rows: Array) -> Array:
-        """Return the log density of each row in each component."""
-        return Bernoulli(np.clip(params["probs"], 1e-300, 1.0 - 1e-16)).log_densities(rows)
+    def collapsed(self, rows: Any, prior: Mapping[str, Any], most: int = 0) -> ConjugateRows:
+        """Return rows as compiled samplers read them."""
+        return kernel_rows(BERNOULLI, (0.0, 0.0), (prior["a"], prior["b"]), rows, most)
 
 
-@dataclass(frozen=True)
-class PoissonFamily(ConjugateFamily):
-    """Columns of counts with gamma priors of their rates."""
+class GammaLaw(ConjugateComponents):
+    """Rates of counts, `rates`, with a gamma law in each column."""
 
-    shape: Array
-    rate: Array
-    names: ClassVar = ("rates",)
-    kind: ClassVar[int] = POISSON
+    def whole_prior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
+        """Return a prior that is exponential with the rows' mean unless said otherwise."""
+        mean = np.average(rows, axis=0, weights=weights.sum(axis=1))
+        return {"shape": 1.0, "rate": 1.0 / np.maximum(mean, 1e-10), **prior}
 
-    def flat(self) -> Array:
-        """Return the prior as kernels read it."""
-        return np.concatenate([[0.0, 0.0], self.shape, self.rate])
-
-    def posterior(self, rows: Array, weights: Array) -> Params:
+    def posterior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
         """Return the parameters of gamma laws."""
-        return {"shape": self.shape + weights.T @ rows, "rate": self.rate + weights.sum(axis=0)[:, None]}
+        size = weights.sum(axis=0)[:, None]
+        return {"shape": prior["shape"] + weights.T @ rows, "rate": prior["rate"] + size}
 
-    def log_normaliser(self, law: Params) -> Array:
+    def log_normaliser(self, law: Law) -> Array:
         """Return log Gamma(shape) - shape log rate, summed over columns."""
         from scipy.special import gammaln
 
         return np.asarray((gammaln(law["shape"]) - law["shape"] * np.log(law["rate"])).sum(axis=1))
 
-    def expected_logs(self, law: Params, rows: Array) -> Array:
+    def expected_logs(self, law: Law, rows: Any) -> Array:
         """Return the expected log density of each row."""
         from scipy.special import digamma
 
-        logs = digamma(law["shape"]) - np.log(law["rate"])
-        return np.asarray(rows @ logs.T - (law["shape"] / law["rate"]).sum(axis=1) + self.base(rows)[:, None])
+        logs, means = digamma(law["shape"]) - np.log(law["rate"]), law["shape"] / law["rate"]
+        return np.asarray(rows @ logs.T - means.sum(axis=1) + np.reshape(self.base(rows), (-1, 1)))
 
-    def means(self, law: Params) -> Params:
-        """Return the rates."""
-        return {"rates": law["shape"] / law["rate"]}
+    def expected(self, law: Law) -> Self:
+        """Return the mean rates."""
+        return self.with_arrays({"rates": law["shape"] / law["rate"]})
 
-    def drawn(self, rows: Array, weights: Array, rng: np.random.Generator) -> Params:
+    def drawn(self, law: Law, rng: np.random.Generator) -> Self:
         """Return a draw of rates."""
-        law = self.posterior(rows, weights)
-        return {"rates": np.maximum(rng.gamma(law["shape"]) / law["rate"], 1e-300)}
+        return self.with_arrays({"rates": np.maximum(rng.gamma(law["shape"]) / law["rate"], TINY)})
 
-    def log_densities(self, params: Params, rows: Array) -> Array:
-        """Return the log density of each row in each component."""
-        return Poisson(params["rates"]).log_densities(rows)
-
-    def base(self, rows: Array) -> Array:
-        """Return minus the log factorials."""
-        return -log_factorials(rows)
+    def collapsed(self, rows: Any, prior: Mapping[str, Any], most: int = 0) -> ConjugateRows:
+        """Return rows as compiled samplers read them."""
+        return kernel_rows(POISSON, (0.0, 0.0), (prior["shape"], prior["rate"]), rows, most)
 
 
-@dataclass(frozen=True)
-class DirichletFamily(ConjugateFamily):
-    """Categories with Dirichlet priors: one of `levels` in each column, or, without levels, counts of one set of them."""
+class DirichletLaw(ConjugateComponents):
+    """Probabilities of symbols, `probs`, with a Dirichlet law; those of several columns stand side by side."""
 
-    weights: Array
-    levels: tuple[int, ...] = ()
-    names: ClassVar = ("probs",)
+    weak: ClassVar = {"concentration": 1.0}
 
     @property
-    def kind(self) -> int:
-        """The kind of kernels."""
-        return CATEGORICAL if self.levels else MULTINOMIAL
+    def starts(self) -> Ints:
+        """Where the symbols of each column start."""
+        return np.zeros(1, dtype=np.int64)
 
-    @property
-    def _starts(self) -> Any:
-        return (
-            np.concatenate([[0], np.cumsum(self.levels)[:-1]]).astype(np.int64)
-            if self.levels
-            else np.array([0])
-        )
+    @abstractmethod
+    def features(self, rows: Any) -> Any:
+        """Return how often each row has each symbol, (symbols, rows)."""
 
-    def _sums(self, values: Array) -> Array:
-        """Return sums over the levels of each column, spread over them again."""
-        sums = np.add.reduceat(values, self._starts, axis=-1)
-        return np.repeat(sums, self.levels or [values.shape[-1]], axis=-1)
+    def _by_column(self, law: Law) -> list[Array]:
+        return np.split(law["concentration"], self.starts[1:], axis=1)
 
-    def _counts(self, rows: Array) -> Array:
-        if not self.levels:
-            return rows
-        found = np.zeros((len(rows), sum(self.levels)))
-        found[np.arange(len(rows))[:, None], rows.astype(np.int64)] = 1.0
-        return found
+    def posterior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
+        """Return the parameters of Dirichlet laws."""
+        return {"concentration": prior["concentration"] + (self.features(rows) @ weights).T}
 
-    def flat(self) -> Array:
-        """Return the prior as kernels read it."""
-        if not self.levels:
-            return np.concatenate([[self.weights.sum(), 0.0], self.weights])
-        return np.concatenate([[0.0, 0.0], self.weights, np.add.reduceat(self.weights, self._starts)])
-
-    def posterior(self, rows: Array, weights: Array) -> Params:
-        """Return the parameters of Dirichlet laws, columns side by side."""
-        return {"weights": self.weights + weights.T @ self._counts(rows)}
-
-    def log_normaliser(self, law: Params) -> Array:
+    def log_normaliser(self, law: Law) -> Array:
         """Return sums of log gamma functions."""
         from scipy.special import gammaln
 
-        sums = np.add.reduceat(law["weights"], self._starts, axis=1)
-        return np.asarray(gammaln(law["weights"]).sum(axis=1) - gammaln(sums).sum(axis=1))
+        sums = np.add.reduceat(law["concentration"], self.starts, axis=1)
+        return np.asarray(gammaln(law["concentration"]).sum(axis=1) - gammaln(sums).sum(axis=1))
 
-    def expected_logs(self, law: Params, rows: Array) -> Array:
+    def expected_logs(self, law: Law, rows: Any) -> Array:
         """Return the expected log density of each row."""
         from scipy.special import digamma
 
-        logs = digamma(law["weights"]) - digamma(self._sums(law["weights"]))
-        return np.asarray(self._counts(rows) @ logs.T + self.base(rows)[:, None])
+        logs = np.hstack([digamma(c) - digamma(c.sum(axis=1, keepdims=True)) for c in self._by_column(law)])
+        return np.asarray((logs @ self.features(rows)).T + np.reshape(self.base(rows), (-1, 1)))
 
-    def means(self, law: Params) -> Params:
-        """Return the probabilities of levels, columns side by side."""
-        return {"probs": law["weights"] / self._sums(law["weights"])}
+    def expected(self, law: Law) -> Self:
+        """Return the mean probabilities."""
+        shares = [c / c.sum(axis=1, keepdims=True) for c in self._by_column(law)]
+        return self.with_arrays({"probs": np.hstack(shares)})
 
-    def drawn(self, rows: Array, weights: Array, rng: np.random.Generator) -> Params:
-        """Return a draw of probabilities."""
-        law = self.posterior(rows, weights)["weights"]
-        parts = np.split(law, self._starts[1:], axis=1)
-        return {"probs": np.concatenate([dirichlet_rows(part, rng) for part in parts], axis=1)}
+    def drawn(self, law: Law, rng: np.random.Generator) -> Self:
+        """Return a draw of probabilities; a concentration of zero gives zero."""
+        probs = np.hstack([dirichlet_rows(c, rng) for c in self._by_column(law)])
+        return self.with_arrays({"probs": np.where(law["concentration"] > 0.0, np.maximum(probs, TINY), 0.0)})
 
-    def log_densities(self, params: Params, rows: Array) -> Array:
-        """Return the log density of each row in each component."""
-        if not self.levels:
-            return Multinomial(params["probs"]).log_densities(rows)
-        logs = np.log(np.maximum(params["probs"], 1e-300))
-        return np.asarray(logs.T[rows.astype(np.int64)].sum(axis=1))
-
-    def base(self, rows: Array) -> Array:
-        """Return the logs of multinomial coefficients."""
-        return np.zeros(len(rows)) if self.levels else Multinomial().base(rows)
+    def collapsed(self, rows: Any, prior: Mapping[str, Any], most: int = 0) -> ConjugateRows:
+        """Return rows as compiled samplers read them, symbols numbered through all columns."""
+        each = np.broadcast_to(prior["concentration"], self.arrays["probs"].shape[1])
+        sums = np.add.reduceat(each, self.starts)
+        return kernel_rows(CATEGORICAL, (0.0, 0.0), (each, sums), rows + self.starts, most)
 
 
-PRIORS = {
-    "gaussian": ("mean", "strength", "scale", "df"),
-    "bernoulli": ("a", "b"),
-    "categorical": ("concentration",),
-    "multinomial": ("concentration",),
-    "poisson": ("shape", "rate"),
-}
-"""What `prior` may say, by name of the family."""
+class NormalLaw(ConjugateComponents):
+    """Normal distributions, `means` and `covariances`, with a normal-inverse-Wishart law: mean, strength, scale and df.
 
-
-def conjugate_family(
-    name: str,
-    rows: Array,
-    prior: Mapping[str, Any] | None = None,
-    *,
-    diagonal: bool = False,
-    groups: float = 1.0,
-    levels: tuple[int, ...] = (),
-) -> ConjugateFamily:
-    """Return a family by its name, with a prior; what that does not say follows the rows.
-
-    `groups` says into about how many parts the rows fall: a normal component's expected covariance is that of the data
-    divided among so many, as in Fraley and Raftery (2007).
+    A law's `scale` and `df` are of what may vary: a covariance ("full"), one for all components ("tied"), the variance of
+    each column ("diag") or one variance ("spherical"). A prior's `scale` is a matrix.
     """
-    d = rows.shape[1]
-    said = _checked(name, prior or {}, sum(levels) if levels else d)
-    if name == "gaussian":
-        middle, variance = rows.mean(axis=0), rows.var(axis=0)
-        spread = np.where(variance > 0.0, variance, 1.0) / groups ** (2.0 / d)
-        df = float(said.get("df", 3.0 if diagonal else d + 2.0))
-        if df <= (0.0 if diagonal else d - 1.0):
-            raise InvalidArgument(f"prior= says df={df:g}, which is above {0 if diagonal else d - 1} here")
-        scale = said.get("scale", np.diag(spread * (df - 2.0 if diagonal else df - d - 1.0)))
-        full = scale if scale.ndim == 2 else np.broadcast_to(scale, (d,)) * np.eye(d)
-        if np.linalg.eigvalsh(full)[0] <= 0.0:
-            raise InvalidArgument("prior= has a scale that is not positive definite")
-        centre = np.array(np.broadcast_to(said.get("mean", middle), (d,)))
-        return NormalFamily(centre, float(said.get("strength", STRENGTH)), full, df, diagonal)
-    if name == "bernoulli":
-        return BernoulliFamily(_wide(said.get("a", 1.0), d), _wide(said.get("b", 1.0), d))
-    if name == "poisson":
-        rate = 1.0 / np.maximum(rows.mean(axis=0), 1e-10)
-        return PoissonFamily(_wide(said.get("shape", 1.0), d), _wide(said.get("rate", rate), d))
-    width = sum(levels) if name == "categorical" else d
-    return DirichletFamily(
-        _wide(said.get("concentration", 1.0), width), levels if name == "categorical" else ()
-    )
+
+    kind: Any
+
+    def whole_prior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
+        """Return a prior whose covariance is that of the rows, divided among the components, unless said otherwise.
+
+        Its `df` is said of whole covariances, whatever may vary. Reference: Fraley and Raftery (2007).
+        """
+        d, each = rows.shape[1], weights.sum(axis=1)
+        middle = np.average(rows, axis=0, weights=each)
+        spread = column_scale(np.average((rows - middle) ** 2, axis=0, weights=each), middle)
+        scale = np.asarray(prior.get("scale", spread / weights.shape[1] ** (2.0 / d)))
+        df = float(prior.get("df", d + 2.0))
+        # the density |S|^-(df + d + 1)/2 exp(...) of a covariance S, where that is diagonal or a multiple of the identity
+        of_kind = {"diag": df + d - 1.0, "spherical": d * (df + d + 1.0) - 2.0}
+        return {
+            "mean": np.array(np.broadcast_to(prior.get("mean", middle), d)),
+            "strength": float(prior.get("strength", WEAK)),
+            "scale": scale if scale.ndim == 2 else scale * np.eye(d),
+            "df": of_kind.get(self.kind, df),
+        }
+
+    def posterior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Law:
+        """Return means, strengths, scales and degrees of freedom."""
+        size = more = weights.sum(axis=0)
+        strength = prior["strength"] + size
+        mean = (weights.T @ rows + prior["strength"] * prior["mean"]) / strength[:, None]
+        apart, spread = mean - prior["mean"], prior["scale"]
+        if self.kind in ("diag", "spherical"):
+            squares, spread = _scatter(rows, weights, mean, diagonal=True), np.diag(spread)
+            squares += prior["strength"] * apart**2
+            if self.kind == "spherical":  # every column tells of the one variance
+                squares, spread, more = squares.sum(axis=1, keepdims=True), spread.sum(), rows.shape[1] * size
+        else:
+            squares = _scatter(rows, weights, mean, diagonal=False)
+            squares += prior["strength"] * apart[:, :, None] * apart[:, None, :]
+            if self.kind == "tied":  # every component tells of the one covariance
+                squares, more = (
+                    np.broadcast_to(squares.sum(axis=0), squares.shape),
+                    np.full_like(size, size.sum()),
+                )
+        return {"mean": mean, "strength": strength, "scale": spread + squares, "df": prior["df"] + more}
+
+    def log_normaliser(self, law: Law) -> Array:
+        """Return log Gamma(df / 2) - df / 2 log |pi scale| of what varies, less d / 2 log strength.
+
+        Components that share a covariance each have a share of its part.
+        """
+        from scipy.special import gammaln, multigammaln
+
+        d, df, scale = law["mean"].shape[1], law["df"], law["scale"]
+        if scale.ndim == 2:
+            varying = scale.shape[1] * gammaln(df / 2.0) - df / 2.0 * np.log(np.pi * scale).sum(axis=1)
+        else:
+            varying = multigammaln(df / 2.0, d) - df / 2.0 * np.linalg.slogdet(np.pi * scale)[1]
+        return np.asarray(
+            varying / (len(df) if self.kind == "tied" else 1) - 0.5 * d * np.log(law["strength"])
+        )
+
+    def expected_logs(self, law: Law, rows: Any) -> Array:
+        """Return the expected log density of each row."""
+        from scipy.special import digamma
+
+        d, logs = rows.shape[1], np.empty((len(rows), len(law["df"])))
+        for c, (mean, strength, scale, df) in enumerate(
+            zip(law["mean"], law["strength"], law["scale"], law["df"], strict=True)
+        ):
+            apart = rows - mean
+            if scale.ndim == 1:
+                log_precision = d * digamma(df / 2.0) - np.log(np.broadcast_to(scale, (d,))).sum()
+                distance = (apart**2 / scale).sum(axis=1)
+            else:
+                factor = np.linalg.cholesky(scale)
+                log_precision = digamma((df - np.arange(d)) / 2.0).sum() - 2.0 * np.log(np.diag(factor)).sum()
+                distance = (np.linalg.solve(factor, apart.T) ** 2).sum(axis=0)
+            logs[:, c] = 0.5 * (log_precision - d * np.log(np.pi) - d / strength - df * distance)
+        return logs
+
+    def expected(self, law: Law) -> Self:
+        """Return means, and expected covariances (their modes where no mean is finite)."""
+        scale, df = law["scale"], law["df"]
+        d = 1 if scale.ndim == 2 else scale.shape[-1]
+        shares = np.where(df > d + 1.0, df - d - 1.0, df + d + 1.0)
+        return self._with_scales(law["mean"], scale / shares.reshape(-1, *[1] * (scale.ndim - 1)))
+
+    def drawn(self, law: Law, rng: np.random.Generator) -> Self:
+        """Return a draw of means and covariances."""
+        scale, df = law["scale"], law["df"]
+        if scale.ndim == 2:
+            scales = scale / (2.0 * rng.gamma(np.broadcast_to(df[:, None] / 2.0, scale.shape)))
+        elif self.kind == "tied":
+            scales = np.repeat(inverse_wishart(df[:1], scale[:1], rng), len(df), axis=0)
+        else:
+            scales = inverse_wishart(df, scale, rng)
+        centred: Any = self._with_scales(law["mean"], scales)
+        white = rng.standard_normal(law["mean"].shape) / np.sqrt(law["strength"])[:, None]
+        moved = np.einsum("kij,kj->ki", np.linalg.cholesky(centred.covariances), white)
+        return replace(centred, means=law["mean"] + moved)  # type: ignore[no-any-return]
+
+    def _with_scales(self, means: Array, scales: Array) -> Self:
+        """Return components of these means, and covariances or variances."""
+        full = scales if scales.ndim == 3 else scales[:, :, None] * np.eye(means.shape[1])
+        return self.with_arrays({"means": means, "covariances": full})
+
+    def collapsed(self, rows: Any, prior: Mapping[str, Any], most: int = 0) -> ConjugateRows:
+        """Return rows as compiled samplers read them; "full" or "diag"."""
+        kind = {"full": GAUSSIAN, "diag": DIAGONAL}[self.kind]
+        scale = np.diag(prior["scale"]) if kind == DIAGONAL else np.linalg.cholesky(prior["scale"]).ravel()
+        return kernel_rows(kind, (prior["strength"], prior["df"]), (prior["mean"], scale), rows, most)
 
 
-STRENGTH = 0.01
-"""Rows that a prior's mean counts for where nothing is said: centres of groups may lie anywhere within the data."""
+def kernel_rows(
+    kind: int, first: tuple[Any, ...], prior: Sequence[Any], rows: Any, most: int
+) -> ConjugateRows:
+    """Return rows as kernels read them; a prior has two numbers, and then entries of columns."""
+    flat = np.concatenate([first, *(np.broadcast_to(p, np.shape(p) or rows.shape[1]) for p in prior)])
+    return ConjugateRows(kind, flat, np.ascontiguousarray(rows, dtype=np.float64), most)
 
 
-def _wide(value: Any, d: int) -> Array:
-    return np.array(np.broadcast_to(value, (d,)), dtype=np.float64)
+def _scatter(rows: Array, weights: Array, means: Array, *, diagonal: bool) -> Array:
+    """Return weighted products of rows less the mean of each component, or only their squares.
 
-
-def _checked(name: str, prior: Mapping[str, Any], width: int) -> dict[str, Array]:
-    if not isinstance(prior, Mapping):
-        raise InvalidArgument(f"prior= is a mapping with {', '.join(PRIORS[name])}, not {prior!r}")
-    found = {}
-    for key, value in prior.items():
-        if key not in PRIORS[name]:
-            hint = did_you_mean(key, PRIORS[name])
-            raise InvalidArgument(f"prior= has no {key!r}{hint}; for {name} it has {', '.join(PRIORS[name])}")
-        array = numbers(value, f"prior= says numbers for {key}")
-        fits = array.shape in ((), (width,)) or (key == "scale" and array.shape == (width, width))
-        if not fits or not np.isfinite(array).all():
-            raise InvalidArgument(
-                f"prior= has {key!r} as a finite number, or one a column of {width}, not {value!r}"
-            )
-        if key not in ("mean", "scale") and not (array > 0.0).all():
-            raise InvalidArgument(f"prior= says {key}={value!r}, which is above 0")
-        found[key] = array
-    return found
+    Squares around each component's own mean keep their digits where it is narrow and far from the others.
+    """
+    if rows.size * len(means) < IN_CACHE:  # all components at once
+        apart = rows - means[:, None]
+        if diagonal:
+            return np.asarray((weights.T[:, None] @ apart**2)[:, 0])
+        return np.asarray((apart * weights.T[:, :, None]).swapaxes(1, 2) @ apart)
+    sums = []
+    for mean, share in zip(means, weights.T, strict=True):
+        some = share > 0.0
+        near, own = rows[some] - mean, share[some]
+        sums.append(own @ near**2 if diagonal else near.T @ (near * own[:, None]))
+    return np.array(sums)

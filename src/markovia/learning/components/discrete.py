@@ -8,7 +8,9 @@ import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
+from markovia.inference.collapsed.conjugate_rows import MULTINOMIAL, ConjugateRows
 from markovia.learning.components.block_passes import BlockPass, LinearPass, has_gaps, stretches, turned
+from markovia.learning.components.conjugate import BetaLaw, DirichletLaw, GammaLaw, kernel_rows
 from markovia.learning.components.families import (
     NOTHING,
     Components,
@@ -23,7 +25,7 @@ from markovia.runtime.array_types import Array, Codes, Ints
 
 
 @dataclass(frozen=True)
-class Categorical(Components):
+class Categorical(DirichletLaw):
     """One of some symbols; `probs (states, symbols)`.
 
     Examples
@@ -93,6 +95,15 @@ class Categorical(Components):
         with np.errstate(divide="ignore"):
             logs = np.log(self.probs.T)
         return np.asarray(logs[rows[:, 0].astype(np.int64)])
+
+    def features(self, rows: Any) -> Any:
+        """Return which symbol each row is, (symbols, rows)."""
+        from scipy.sparse import csc_array
+
+        each = np.arange(len(rows) + 1)
+        return csc_array(
+            (np.ones(len(rows)), rows[:, 0].astype(np.int64), each), (self.probs.shape[1], len(rows))
+        )
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the emission that makes weighted rows most probable."""
@@ -176,7 +187,7 @@ class _Counting(Components):
 
 
 @dataclass(frozen=True)
-class Poisson(_Counting):
+class Poisson(GammaLaw, _Counting):
     """Columns of independent counts; `rates (states, columns)`."""
 
     rates: Array = field(default_factory=lambda: np.ones((1, 1)))
@@ -248,7 +259,7 @@ class Poisson(_Counting):
 
 
 @dataclass(frozen=True)
-class Bernoulli(_Counting):
+class Bernoulli(BetaLaw, _Counting):
     """Columns of independent zeros and ones; `probs (states, columns)` of ones.
 
     Where they were counted, `complements` are the probabilities of zeros with all their digits, which 1 - probs loses near
@@ -386,7 +397,7 @@ class Bernoulli(_Counting):
 
 
 @dataclass(frozen=True)
-class Multinomial(_Counting):
+class Multinomial(DirichletLaw, _Counting):
     """Counts of kinds, whose total is given; `probs (states, kinds)`.
 
     Draws have as many in all as `total` says.
@@ -418,7 +429,7 @@ class Multinomial(_Counting):
         with np.errstate(divide="ignore"):
             logs = np.log(self.probs)
         return LinearPass(
-            turned,
+            self.features,
             logs,
             np.zeros(self.n_states),
             lambda size, sums, prior: replace(self, probs=shares(sums, self.probs, prior)),
@@ -429,6 +440,15 @@ class Multinomial(_Counting):
         from scipy.special import gammaln
 
         return np.asarray(gammaln(np.asarray(rows.sum(axis=1)).ravel() + 1.0) - log_factorials(rows))
+
+    def features(self, rows: Any) -> Any:
+        """Return the counts, (kinds, rows)."""
+        return rows.T
+
+    def collapsed(self, rows: Any, prior: Mapping[str, Any], most: int = 0) -> ConjugateRows:
+        """Return rows as compiled samplers read them."""
+        each = np.broadcast_to(prior["concentration"], rows.shape[1])
+        return kernel_rows(MULTINOMIAL, (each.sum(), 0.0), (each,), rows, most)
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the emission that makes weighted rows most probable."""

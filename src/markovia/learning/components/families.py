@@ -6,14 +6,14 @@ which step shows which row is the chain's affair. A `Components` does not change
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
-from markovia.errors import InvalidArgument, did_you_mean
+from markovia.errors import InvalidArgument, UnsupportedModel, did_you_mean
 from markovia.inference.sequences.hidden_chain import Observed
 from markovia.learning.components.block_passes import BlockPass
 from markovia.runtime.array_types import Array, Flags, Ints
@@ -119,6 +119,13 @@ class Components(ABC):
         """Return the log density of the parameters under a prior, up to a constant."""
         return 0.0
 
+    def whole_prior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a conjugate prior with what it does not say, for rows by weight, (rows, states)."""
+        raise UnsupportedModel(
+            "a posterior by Gibbs sampling is for categorical, multinomial, bernoulli, poisson and gaussian emissions, "
+            f"not for {type(self).__name__}"
+        )
+
     def block_pass(self, *, gaps: bool = False, origin: Array | None = None) -> BlockPass | None:
         """Return a pass over blocks of rows, where sums over rows are all that learning needs; else None.
 
@@ -131,19 +138,19 @@ class Components(ABC):
         return 0.0
 
 
-def checked_prior(kind: type[Components], prior: Any) -> dict[str, Any]:
-    """Return a prior by name, each a number or an array."""
+def checked_prior(known: Sequence[str], prior: Any, what: str = "emission_prior") -> dict[str, Any]:
+    """Return a prior by name, each a number or an array; `known` are the names that components have."""
     if prior is None:
         return {}
     if not isinstance(prior, Mapping):
-        raise InvalidArgument(f"emission_prior= is a mapping with {', '.join(kind.priors)}, not {prior!r}")
+        raise InvalidArgument(f"{what}= is a mapping with {', '.join(known)}, not {prior!r}")
     for name in prior:
-        if name not in kind.priors:
-            said = did_you_mean(name, kind.priors)
+        if name not in known:
+            said = did_you_mean(name, known)
             raise InvalidArgument(
-                f"emission_prior= has no {name!r}{said}; it has {', '.join(kind.priors) or 'nothing'} here"
+                f"{what}= has no {name!r}{said}; it has {', '.join(known) or 'nothing'} here"
             )
-    return {name: np.asarray(value, dtype=np.float64) for name, value in prior.items()}
+    return {name: numbers(value, f"{what}= says numbers for {name}") for name, value in prior.items()}
 
 
 def whole_steps(sequences: Sequences, *, what: str) -> tuple[Array, Flags]:

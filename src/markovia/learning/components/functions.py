@@ -27,6 +27,7 @@ from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import numbers
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax
 
 STEPS = 30
 """Steps of L-BFGS in one iteration of EM."""
@@ -148,8 +149,6 @@ class FunctionEmission(Components):
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
         """Return an observation from each of some states."""
-        import jax
-
         out: Any = None
         with x64():
             for k in np.unique(states).tolist():
@@ -190,7 +189,6 @@ class _FunctionProgram:
 
 @lru_cache(maxsize=64)
 def _program(make: Callable[..., Any], shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> _FunctionProgram:
-    import jax
     import jax.numpy as jnp
     import numpyro.distributions as theirs
 

@@ -14,6 +14,7 @@ from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.kernels.plain_code import either
 from markovia.learning.components.block_passes import BlockPass
+from markovia.learning.components.conjugate import NormalLaw
 from markovia.learning.components.discrete import chosen
 from markovia.learning.components.families import (
     NOTHING,
@@ -48,7 +49,7 @@ KERNELS = "markovia.kernels.sequences.gaussian_rows"
 
 
 @dataclass(frozen=True)
-class Gaussian(Components):
+class Gaussian(NormalLaw):
     """Normal distributions; `means (states, columns)`, `covariances (states, columns, columns)`.
 
     Examples

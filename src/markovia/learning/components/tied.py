@@ -56,9 +56,22 @@ class Tied(Components):
 
     def learned(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> Self:
         """Return the emission that makes weighted rows most probable."""
+        return replace(self, inner=self.inner.learned(rows, self._grouped(weights), prior))
+
+    def whole_prior(self, rows: Any, weights: Array, prior: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a conjugate prior of the groups with what it does not say."""
+        whole: dict[str, Any] = self.inner.whole_prior(rows, self._grouped(weights), prior)
+        return whole
+
+    def redrawn(self, rows: Any, weights: Array, prior: Mapping[str, Any], rng: np.random.Generator) -> Self:
+        """Return emissions drawn given rows by weight and a whole prior."""
+        return replace(self, inner=self.inner.redrawn(rows, self._grouped(weights), prior, rng))
+
+    def _grouped(self, weights: Array) -> Array:
+        """Return how much of each row belongs to each group."""
         sums = np.zeros((weights.shape[0], self.inner.n_states))
         np.add.at(sums.T, self.groups, weights.T)
-        return replace(self, inner=self.inner.learned(rows, sums, prior))
+        return sums
 
     def draw(self, states: Ints, rng: np.random.Generator) -> Any:
         """Return an observation from each of some states."""

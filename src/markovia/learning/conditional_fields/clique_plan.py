@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
 from markovia.graphs.triangulation.elimination import eliminate
+from markovia.kernels.fields.crf_records import FieldCliques
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 
@@ -26,18 +27,9 @@ MOST_NODES = 2500
 
 @dataclass(frozen=True)
 class CliquePlan:
-    """A clique tree as flat arrays; see `kernels/crf_cliques.py` for their meaning."""
+    """A clique tree for factors in one array."""
 
-    parent: Ints
-    table_ptr: Ints
-    sep_ptr: Ints
-    up_map: NDArray[np.int32]
-    down_ptr: Ints
-    down_map: NDArray[np.int32]
-    home: Ints
-    factor_ptr: Ints
-    map_ptr: Ints
-    factor_map: NDArray[np.int32]
+    tree: FieldCliques
 
     def marginals(self, logs: Array) -> tuple[float, Array]:
         """Return the log mass of factors with the given log values, and the marginal of each factor.
@@ -50,13 +42,9 @@ class CliquePlan:
         (8.0, [0.25, 0.75, 0.125, 0.125, 0.375, 0.375])
         """
         found = np.empty(len(logs))
-        steps = 5 * len(self.up_map) + 2 * (len(self.down_map) + len(self.factor_map))
+        steps = 5 * len(self.tree.up_map) + 2 * (len(self.tree.down_map) + len(self.tree.factor_map))
         clique_tree_marginals = either("markovia.kernels.fields.crf_cliques:clique_tree_marginals", steps)
-        mass = clique_tree_marginals(
-            self.parent, self.table_ptr, self.sep_ptr, self.up_map, self.down_ptr, self.down_map, self.home,
-            self.factor_ptr, self.map_ptr, self.factor_map, logs, found,
-        )  # fmt: skip
-        return float(mass), found
+        return float(clique_tree_marginals(self.tree, logs, found)), found
 
 
 def clique_plan(
@@ -100,7 +88,7 @@ def clique_plan(
         for clique, p in zip(cliques, parents, strict=True)
     ]
     own = [_places(cliques[h], scope, cards) for h, scope in zip(homes, scopes, strict=True)]
-    return CliquePlan(
+    tree = FieldCliques(
         np.array(parents, dtype=np.int64),
         _pointers(sizes),
         _pointers([prod(cards[v] for v in clique[1:]) for clique in cliques]),
@@ -112,6 +100,7 @@ def clique_plan(
         _pointers([len(m) for m in own]),
         _joined(own),
     )
+    return CliquePlan(tree)
 
 
 def _places(clique: Sequence[int], scope: Sequence[int], cards: Sequence[int]) -> NDArray[np.int32]:

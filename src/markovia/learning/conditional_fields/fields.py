@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidGraph, TooLarge
+from markovia.kernels.fields.crf_records import LogPotentials, PairwiseGraphs
 from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES, MOST_NODES, CliquePlan, clique_plan
 from markovia.runtime.array_types import Array, Ints
@@ -73,10 +74,16 @@ class Fields:
         ptr, links = link_nodes(n, tails, heads)
         order, parent, edge = (np.empty(n, dtype=np.int64) for _ in range(3))
         forest = np.empty(len(node_ptr) - 1, dtype=np.bool_)
-        root_forests = either("markovia.kernels.fields.crf_forest:root_forests", 2 * n + 4 * len(tails))
-        root_forests(node_ptr, tails, heads, ptr, links, order, parent, edge, forest)
         rows, row = _shared(edge_features, k) if share else (edge_features, np.arange(len(tails)))
-        return cls(k, node_ptr, edge_ptr, tails, heads, rows, row, ptr, links, order, parent, edge, forest)
+        found = cls(k, node_ptr, edge_ptr, tails, heads, rows, row, ptr, links, order, parent, edge, forest)
+        root_forests = either("markovia.kernels.fields.crf_forest:root_forests", 2 * n + 4 * len(tails))
+        root_forests(found.graphs, forest)
+        return found
+
+    @property
+    def graphs(self) -> PairwiseGraphs:
+        """The graphs as kernels take them."""
+        return PairwiseGraphs(*(getattr(self, name) for name in PairwiseGraphs._fields))
 
     @property
     def n_graphs(self) -> int:
@@ -91,13 +98,13 @@ class Fields:
     def best(self, scores: Array, tables: Array, which: Ints) -> tuple[Ints, Array]:
         """Return best labels of the nodes of the listed graphs without cycles, and the log weight of each graph."""
         found, weight = np.zeros(len(scores), dtype=np.int64), np.full(self.n_graphs, np.nan)
-        tree = (self.node_ptr, self.order, self.parent, self.parent_edge, self.heads, self.row)
-        scores, tables = np.ascontiguousarray(scores), np.ascontiguousarray(tables)
+        graphs = self.graphs
+        potentials = LogPotentials(np.ascontiguousarray(scores), np.ascontiguousarray(tables))
         steps = 2 * len(scores) * self.k * self.k
         forest_best = either("markovia.kernels.fields.crf_forest:forest_best", steps)
 
         def decode(some: Ints, _: None) -> None:
-            forest_best(some, *tree, scores, tables, found, weight)
+            forest_best(some, graphs, potentials, found, weight)
 
         in_parallel(decode, self.blocks(which), lambda: None)
         return found, weight

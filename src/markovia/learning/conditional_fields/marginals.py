@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument, TooLarge
+from markovia.kernels.fields.crf_records import FieldBeliefs, LogPotentials
 from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.clique_plan import MOST_ENTRIES
 from markovia.learning.conditional_fields.fields import Fields
@@ -134,7 +135,8 @@ def field_marginals(
             asked, fields.appearance() if method == "tree-reweighted" else np.ones(len(fields.tails))
         )
     sums = None if features is None else run.sums
-    return FieldMarginals(run.mass, run.beliefs, run.pairs, float(run.error.max(initial=0.0)), sums)
+    mass, beliefs, pairs, error = run.found
+    return FieldMarginals(mass, beliefs, pairs, float(error.max(initial=0.0)), sums)
 
 
 class _FieldRun:
@@ -152,36 +154,33 @@ class _FieldRun:
         sweeps: int,
     ) -> None:
         self.fields = fields
-        self.tables = np.ascontiguousarray(tables, dtype=np.float64)
         given = np.ascontiguousarray(scores, dtype=np.float64)
         n, k = int(fields.node_ptr[-1]), fields.k
         self.features, self.weights = features, given
         if features is None:
-            self.scores, self.beliefs = given, np.zeros((n, k))
+            own, beliefs = given, np.zeros((n, k))
         else:
-            self.scores, self.beliefs = room if room is not None else (np.empty((n, k)), np.zeros((n, k)))
+            own, beliefs = room if room is not None else (np.empty((n, k)), np.zeros((n, k)))
         self.settings = (damping, tolerance, sweeps)
-        self.graph = (fields.node_ptr, fields.ptr, fields.links, fields.tails, fields.heads, fields.row)
-        self.mass = np.full(fields.n_graphs, np.nan)
-        self.error = np.zeros(fields.n_graphs)
-        self.pairs = np.zeros((len(fields.rows), k, k))
+        self.graphs = fields.graphs
+        self.potentials = LogPotentials(own, np.ascontiguousarray(tables, dtype=np.float64))
+        mass, pairs = np.full(fields.n_graphs, np.nan), np.zeros((len(fields.rows), k, k))
+        self.found = FieldBeliefs(mass, beliefs, pairs, np.zeros(fields.n_graphs))
         self.sums = np.zeros((k, 0 if features is None else features.shape[1]))
 
     def exact(self, asked: Ints, method: str) -> None:
-        fields, tables = self.fields, self.tables
+        fields, (scores, tables) = self.fields, self.potentials
         tops = tables.max(axis=(1, 2)) if len(tables) else np.zeros(0)
         weights = np.exp(tables - tops[:, None, None])
-        tree = (fields.node_ptr, fields.order, fields.parent, fields.parent_edge, fields.heads, fields.row)
-
         forest_marginals = self._kernel("crf_forest:forest_marginals", 6.0)
 
-        def pass_messages(some: Ints, pairs: Array) -> None:
-            forest_marginals(some, *tree, self.scores, weights, tops, self.beliefs, pairs, self.mass)
+        def pass_messages(some: Ints, found: FieldBeliefs) -> None:
+            forest_marginals(some, self.graphs, LogPotentials(scores, weights), tops, found)
 
         trees = asked[fields.forest[asked]]
         self._in_blocks(trees, pass_messages)
-        self.pairs *= weights
-        rest = np.concatenate([asked[~fields.forest[asked]], trees[np.isnan(self.mass[trees])]])
+        np.multiply(self.found.pairs, weights, out=self.found.pairs)
+        rest = np.concatenate([asked[~fields.forest[asked]], trees[np.isnan(self.found.log_mass[trees])]])
         narrow = np.array([fields.plan(int(g)) is not None for g in rest], dtype=np.bool_)
         wide = rest[~narrow]
         if len(wide) and method == "exact":
@@ -198,18 +197,16 @@ class _FieldRun:
         propagate_fields = self._kernel("crf_loopy:propagate_fields", 200.0)
         message = np.empty((2 * len(self.fields.tails), self.fields.k))
 
-        def work(some: Ints, pairs: Array) -> None:
-            out = (message, self.beliefs, pairs, self.mass, self.error)
-            propagate_fields(some, *self.graph, rho, self.scores, self.tables, *self.settings, *out)
+        def work(some: Ints, found: FieldBeliefs) -> None:
+            propagate_fields(some, self.graphs, rho, self.potentials, *self.settings, message, found)
 
         self._in_blocks(asked, work)
 
     def mean_field(self, asked: Ints) -> None:
         mean_fields = self._kernel("crf_loopy:mean_fields", 100.0)
 
-        def work(some: Ints, pairs: Array) -> None:
-            out = (self.beliefs, pairs, self.mass, self.error)
-            mean_fields(some, *self.graph, self.scores, self.tables, *self.settings[1:], *out)
+        def work(some: Ints, found: FieldBeliefs) -> None:
+            mean_fields(some, self.graphs, self.potentials, *self.settings[1:], found)
 
         self._in_blocks(asked, work)
 
@@ -219,10 +216,8 @@ class _FieldRun:
 
         pseudo_likelihoods = self._kernel("crf_loopy:pseudo_likelihoods", 4.0)
 
-        def work(some: Ints, pairs: Array) -> None:
-            pseudo_likelihoods(
-                some, *self.graph, self.scores, self.tables, labels, self.beliefs, pairs, self.mass
-            )
+        def work(some: Ints, found: FieldBeliefs) -> None:
+            pseudo_likelihoods(some, self.graphs, self.potentials, labels, found)
 
         self._in_blocks(asked, work)
 
@@ -232,29 +227,29 @@ class _FieldRun:
         gibbs_sweeps = self._kernel("crf_loopy:gibbs_sweeps", 2.0 * (sampler.burn_in + sampler.sweeps))
         chains = (sampler.burn_in, sampler.sweeps, sampler.random, sampler.state)
 
-        def work(some: Ints, pairs: Array) -> None:
-            gibbs_sweeps(some, *self.graph, self.scores, self.tables, *chains, self.beliefs, pairs)
+        def work(some: Ints, found: FieldBeliefs) -> None:
+            gibbs_sweeps(some, self.graphs, self.potentials, *chains, found)
 
         self._in_blocks(asked, work)
 
-    def _cliques(self, some: Ints, pairs: Array) -> None:
-        fields = self.fields
+    def _cliques(self, some: Ints, found: FieldBeliefs) -> None:
+        fields, (scores, tables) = self.fields, self.potentials
         for g in some.tolist():
             nodes = slice(int(fields.node_ptr[g]), int(fields.node_ptr[g + 1]))
             edges = slice(int(fields.edge_ptr[g]), int(fields.edge_ptr[g + 1]))
             plan: Any = fields.plan(g)
-            logs = np.concatenate([self.scores[nodes].ravel(), self.tables[fields.row[edges]].ravel()])
-            self.mass[g], found = plan.marginals(logs)
-            split = self.beliefs[nodes].size
-            self.beliefs[nodes] = found[:split].reshape(-1, fields.k)
-            np.add.at(pairs, fields.row[edges], found[split:].reshape(-1, fields.k, fields.k))
+            logs = np.concatenate([scores[nodes].ravel(), tables[fields.row[edges]].ravel()])
+            found.log_mass[g], marginals = plan.marginals(logs)
+            split = found.beliefs[nodes].size
+            found.beliefs[nodes] = marginals[:split].reshape(-1, fields.k)
+            np.add.at(found.pairs, fields.row[edges], marginals[split:].reshape(-1, fields.k, fields.k))
 
     def _kernel(self, name: str, steps: float) -> Any:
         """Return a kernel for about so many steps for every pair of labels of every node and edge."""
-        size = (len(self.scores) + len(self.fields.tails)) * self.fields.k**2
+        size = (len(self.potentials.scores) + len(self.fields.tails)) * self.fields.k**2
         return either(f"markovia.kernels.fields.{name}", steps * size)
 
-    def _in_blocks(self, which: Ints, work: Callable[[Ints, Array], None]) -> None:
+    def _in_blocks(self, which: Ints, work: Callable[[Ints, FieldBeliefs], None]) -> None:
         """Run work on blocks of graphs in threads and add up their pair tables and feature sums in a fixed order."""
         if not len(which):
             return
@@ -267,18 +262,19 @@ class _FieldRun:
             node_sums = either("markovia.kernels.fields.crf_forest:node_sums", steps)
 
         def one(some: Ints, _: None) -> tuple[Array | None, Array | None]:
-            pairs = self.pairs if own else np.zeros(self.pairs.shape)
+            pairs = None if own else np.zeros(self.found.pairs.shape)
+            found = self.found if pairs is None else self.found._replace(pairs=pairs)
             if features is None:
-                work(some, pairs)
-                return None if own else pairs, None
-            node_scores(some, fields.node_ptr, features, self.weights, self.scores)
-            work(some, pairs)
+                work(some, found)
+                return pairs, None
+            node_scores(some, fields.node_ptr, features, self.weights, self.potentials.scores)
+            work(some, found)
             sums = np.zeros(self.sums.shape)
-            node_sums(some, fields.node_ptr, features, self.beliefs, sums)
-            return None if own else pairs, sums
+            node_sums(some, fields.node_ptr, features, found.beliefs, sums)
+            return pairs, sums
 
         for pairs, sums in in_parallel(one, fields.blocks(which), lambda: None):
             if pairs is not None:
-                self.pairs += pairs
+                np.add(self.found.pairs, pairs, out=self.found.pairs)
             if sums is not None:
                 self.sums += sums

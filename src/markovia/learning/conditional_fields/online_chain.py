@@ -7,6 +7,7 @@ no tuning; there are no probabilities behind the scores. Cost of a pass: one Vit
 
 import numpy as np
 
+from markovia.kernels.fields.crf_records import ChainParameters, LabelledTokens
 from markovia.kernels.plain_code import either
 from markovia.learning.conditional_fields.chain_objective import ChainObjective
 from markovia.optimise.minimise import Minimum
@@ -41,28 +42,29 @@ def learn_online(
     tokens, k = objective.tokens, objective.k
     ptr, columns, values = tokens.entries
     first = objective.unpack(np.zeros(objective.size))
-    weights = np.zeros((tokens.width, k))
     base = np.stack([first.intercept, first.start, first.end])
-    transitions = first.transitions.copy()
-    state_free = np.ones(weights.size, dtype=bool)
+    weights = ChainParameters(np.zeros((tokens.width, k)), first.transitions.copy(), base)
+    state_free = np.ones(weights.state.size, dtype=bool)
     if objective.cells is not None:
         state_free[:] = False
         state_free[objective.cells] = True
     pair_free = np.zeros(k * k, dtype=bool)
     pair_free[objective.pairs] = True
-    base_free = np.array([objective.intercept, objective.ends, objective.ends])
-    free = (state_free.reshape(-1, k), pair_free.reshape(k, k), base_free)
-    drifts = (np.zeros_like(weights), np.zeros((k, k)), np.zeros((3, k)))
+    base_free = np.repeat([[objective.intercept], [objective.ends], [objective.ends]], k, axis=1)
+    free = ChainParameters(state_free.reshape(-1, k), pair_free.reshape(k, k), base_free)
+    drift = ChainParameters(*map(np.zeros_like, weights))
     work = either(
         "markovia.kernels.fields.online_chain:online_pass", 4 * (len(columns) + len(tokens) * k) * k
     )
     steps, history, converged, interrupted = np.zeros(1), [], False, False
-    fixed = (tokens.offsets, ptr, columns, values, objective.codes, *free, float(aggressiveness), steps)
+    labelled = LabelledTokens(tokens.offsets, ptr, columns, values, objective.codes)
     with progress_bar(progress, max_iter) as tick:
         try:
             for _ in range(max_iter):
                 order = rng.permutation(objective.n_instances)
-                history.append(float(work(order, *fixed, weights, transitions, base, *drifts)))
+                history.append(
+                    float(work(order, labelled, free, float(aggressiveness), steps, weights, drift))
+                )
                 tick(1)
                 if history[-1] <= tol * len(tokens):
                     converged = True
@@ -70,8 +72,7 @@ def learn_online(
         except KeyboardInterrupt:
             interrupted = True
     share = 1.0 / max(float(steps[0]), 1.0)
-    mean = [now_ - share * drift for now_, drift in zip((weights, transitions, base), drifts, strict=True)]
-    theta = _packed(objective, *mean)
+    theta = _packed(objective, *(last - share * moved for last, moved in zip(weights, drift, strict=True)))
     value = history[-1] if history else np.nan
     reason = "interrupted" if interrupted else "converged" if converged else "steps"
     passes = len(history)

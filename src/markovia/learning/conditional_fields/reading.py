@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.text.vocabulary import OUTSIDE, Vocabulary
-from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
+from markovia.errors import InvalidArgument, InvalidGraph, check_known
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import numbers
@@ -201,8 +201,7 @@ def _is_dicts(block: Any) -> bool:
 
 
 def _one(values: Mapping[Any, Any], name: str, g: int) -> Any:
-    if name not in values:
-        raise UnknownVariable(name, values, f"instance {g}")
+    check_known([name], values, f"instance {g}")
     return values[name]
 
 

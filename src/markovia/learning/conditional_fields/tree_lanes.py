@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.kernels.fields.crf_records import LaneBlocks, LaneSums, LaneWeights
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel, thread_count
@@ -29,15 +30,10 @@ MOST_MIXED = 0.5
 
 @dataclass(frozen=True)
 class Lanes:
-    """Instances side by side: the arrays `kernels.crf_lanes.lane_gradients` explains, and the node features."""
+    """Instances side by side, and the node features."""
 
     k: int
-    start: Ints
-    graphs: Ints
-    nodes: Ints
-    above: Ints
-    code: Ints
-    alike: Ints
+    blocks: LaneBlocks
     features: Array
     kept: Array | None
 
@@ -51,7 +47,7 @@ class Lanes:
         >>> ends = chains[:-1].copy(), chains[:-1] + 1
         >>> pairs = Fields.of(2, chains, np.arange(101), *ends, np.ones((100, 1)))
         >>> side_by_side = Lanes.of(pairs, np.ones((200, 1)))
-        >>> side_by_side.graphs.shape
+        >>> side_by_side.blocks.graphs.shape
         (2, 64)
         """
         many, rows, k = fields.n_graphs, len(fields.rows), fields.k
@@ -108,7 +104,7 @@ class Lanes:
 
             kept = np.empty((int(start[-1]), features.shape[1], wide))
             lane_features(features, nodes, wide, kept)
-        return cls(k, start, graphs, nodes, full[1], full[2], alike, features, kept)
+        return cls(k, LaneBlocks(start, graphs, nodes, full[1], full[2], alike), features, kept)
 
     def gradient(self, weights: Array, tables: Array) -> tuple[Array, Array, Array]:
         """Return log masses, sums of beliefs times features, and sums of edge marginals for each table.
@@ -117,29 +113,27 @@ class Lanes:
         """
         from markovia.kernels.fields.crf_lanes import lane_gradients
 
-        k, wide = self.k, self.graphs.shape[1]
-        blocks, d = len(self.graphs), self.features.shape[1]
+        k, d, (blocks, wide) = self.k, self.features.shape[1], self.blocks.graphs.shape
         tops = np.repeat(tables.max(axis=(1, 2)) if len(tables) else np.zeros(0), 2)
         both = np.empty((2 * len(tables), k, k))
         np.exp(tables - tops[::2, None, None], out=both[::2])
         both[1::2] = both[::2].transpose(0, 2, 1)
-        sums, pairs = np.zeros((blocks, k, d)), np.zeros((blocks, len(both), k, k))
-        mass = np.full(int(self.graphs.max()) + 1, np.nan)
-        plan = (self.start, self.graphs, self.nodes, self.above, self.code, self.alike, self.features)
-        weights = np.ascontiguousarray(weights)
+        mass = np.full(int(self.blocks.graphs.max()) + 1, np.nan)
+        found = LaneSums(np.zeros((blocks, k, d)), np.zeros((blocks, len(both), k, k)), mass)
+        given = LaneWeights(np.ascontiguousarray(weights), both, tops)
 
         def work(part: tuple[int, int], _: None) -> None:
             x = self.kept
             if x is None:
-                longest = int(np.diff(self.start[part[0] : part[1] + 1]).max())
+                longest = int(np.diff(self.blocks.start[part[0] : part[1] + 1]).max())
                 x = np.empty((longest, d, wide))
-            lane_gradients(*part, *plan, self.kept is not None, x, weights, both, tops, sums, pairs, mass)
+            lane_gradients(*part, self.blocks, self.features, self.kept is not None, x, given, found)
 
         parts = min(blocks, thread_count())
         ends = [blocks * i // parts for i in range(parts + 1)]
         in_parallel(work, list(pairwise(ends)), lambda: None)
-        found = pairs.sum(axis=0) * both
-        return mass, sums.sum(axis=0), found[::2] + found[1::2].transpose(0, 2, 1)
+        pairs = found.pairs.sum(axis=0) * both
+        return mass, found.sums.sum(axis=0), pairs[::2] + pairs[1::2].transpose(0, 2, 1)
 
 
 def _shapes(node_ptr: Ints, step: Ints, above: Ints, code: Ints) -> NDArray[np.uint64]:

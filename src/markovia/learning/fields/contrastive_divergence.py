@@ -105,12 +105,12 @@ class Chains:
 
         layout, k = self.layout, self.layout.n_single
         passed = sweeps if skip is None else skip
-        fixed = (layout.arrays, (log_tables[:k], log_tables[k:]))
+        fixed = ((self.states, self.random), layout.arrays, (log_tables[:k], log_tables[k:]))
 
         def part(task: tuple[int, int], room: tuple[NDArray[np.int64], Array]) -> Array:
             counts = np.zeros(layout.n_cells)
             cells = (counts[:k], counts[k:])
-            run_chains(*task, sweeps, passed, self.states, self.random, *fixed, *room, cells)
+            run_chains(*task, sweeps, passed, *fixed, room, cells)
             return counts
 
         found = in_parallel(part, self._tasks, self._room)

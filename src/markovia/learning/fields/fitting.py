@@ -6,7 +6,6 @@ Methods: "exact" (maximum likelihood by exact inference), "ipf" (free tables, no
 "exact" where a junction tree is small, and otherwise "pseudo-likelihood", with a warning.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from markovia.errors import (
     InvalidArgument,
     TooLarge,
     did_you_mean,
-    outside,
+    warn_user,
 )
 from markovia.factors.potentials.log_linear import Feature
 from markovia.inference.markov_chains.gibbs import Gibbs
@@ -154,19 +153,17 @@ def fit_field(
     if layout.n_weights <= REPORTED:
         details["identifiability"] = found.identifiability
     if not found.converged:
-        warnings.warn(
+        warn_user(
             f"the fit by {found.method} did not converge: its error is {found.error:.2g} after {found.iterations} steps; "
             "raise max_iterations=, or add l2= where weights grow without end",
             ConvergenceWarning,
-            stacklevel=outside(),
         )
     endless = layout.extreme(task.target) if not free and penalty.none else []
     if endless:
-        warnings.warn(
+        warn_user(
             f"all rows show the largest or the smallest value of {endless[0]!r}, so the likelihood rises for ever with its "
             "weight, and the reported one only tells where the search stopped; add l2=",
             ConvergenceWarning,
-            stacklevel=outside(),
         )
     return replace(found, features=tuple(features), penalty=penalty, seconds=now() - began, details=details)
 
@@ -200,10 +197,9 @@ class _FieldTask:
         try:
             exact_expectations(self.layout, CHEAP)
         except TooLarge:
-            warnings.warn(
+            warn_user(
                 "the model is too wide for exact maximum likelihood; its pseudo-likelihood is maximised instead",
                 ApproximateWarning,
-                stacklevel=outside(),
             )
             return "pseudo-likelihood"
         return "exact"
@@ -228,12 +224,12 @@ class _FieldTask:
 
     def exact(self) -> FieldFit:
         """Maximise the likelihood with exact expectations."""
-        return self._by_expectations(exact_expectations(self.layout), "exact", {})
+        return self._by_expectations(exact_expectations(self.layout), "exact")
 
     def surrogate(self, kind: str, engine: Any) -> FieldFit:
         """Maximise the surrogate likelihood of an approximate engine."""
         expectations = ApproximateExpectations(self.layout, engine)
-        found = self._by_expectations(expectations, kind, {})
+        found = self._by_expectations(expectations, kind)
         value = -found.history[-1] * self.source.total if found.history else np.nan
         said = {
             "surrogate_log_likelihood": value + self.source.total * self._penalised(found.weights),
@@ -245,7 +241,7 @@ class _FieldTask:
     def _penalised(self, weights: Array) -> float:
         return self.penalty.ridge(weights)[0] + self.penalty.rough(weights)
 
-    def _by_expectations(self, expectations: Any, kind: str, details: dict[str, Any]) -> FieldFit:
+    def _by_expectations(self, expectations: Any, kind: str) -> FieldFit:
         loss = likelihood(self.layout, expectations, self.observed)
         if self.optimizer == "sgd":
             codes = ordered_codes(self.layout, self.rows)
@@ -255,56 +251,37 @@ class _FieldTask:
                 return self.layout.features(expected - cells_of(self.layout, codes[:, rows].T))
 
             return self._by_rows(slope, kind)
-        search = LogLinearSearch(loss, self.penalty, self.layout.units)
-        tolerance = self.close
-        weights, error, stopped = search.run(
-            self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
-        )
-        value, gradient = loss(weights)
-        log_likelihood = -value * self.source.total if expectations.exact else self._log_likelihood(weights)
-        return self._report(
-            weights,
-            kind,
-            log_likelihood,
-            gradient + self.target,
-            gradient,
-            error,
-            tolerance,
-            stopped,
-            search,
-            details,
-        )
+
+        def facts(weights: Array, value: float, gradient: Array) -> tuple[float, Array, dict[str, Any]]:
+            exact = -value * self.source.total if expectations.exact else self._exact_facts(weights)[0]
+            return exact, gradient + self.target, {}
+
+        return self._by_search(loss, kind, facts)
 
     def pseudo(self) -> FieldFit:
         """Maximise the pseudo-likelihood."""
         loss = PseudoLikelihood(self.layout, self.rows)
         if self.optimizer == "sgd":
             return self._by_rows(lambda w, rows: loss.of_rows(w, rows)[1], "pseudo-likelihood")
-        search = LogLinearSearch(loss, self.penalty, self.layout.units)
-        tolerance = self.close
+
+        def facts(weights: Array, value: float, gradient: Array) -> tuple[float, Array, dict[str, Any]]:
+            return *self._exact_facts(weights), {"pseudo_log_likelihood": -value * self.source.total}
+
+        return self._by_search(loss, "pseudo-likelihood", facts)
+
+    def _by_search(
+        self,
+        loss: Callable[[Array], tuple[float, Array]],
+        kind: str,
+        facts: Callable[[Array, float, Array], tuple[float, Array, dict[str, Any]]],
+    ) -> FieldFit:
+        """Minimise a loss; `facts` are the log likelihood, the expected features and details of its minimum."""
+        search, tolerance = LogLinearSearch(loss, self.penalty, self.layout.units), self.close
         weights, error, stopped = search.run(
             self.start, self.optimizer, self.steps or STEPS["search"], tolerance, self.progress
         )
         value, gradient = loss(weights)
-        details = {"pseudo_log_likelihood": -value * self.source.total}
-        log_likelihood, expected = self._exact_facts(weights)
-        return self._report(
-            weights,
-            "pseudo-likelihood",
-            log_likelihood,
-            expected,
-            gradient,
-            error,
-            tolerance,
-            stopped,
-            search,
-            details,
-        )
-
-    def _report(
-        self, weights: Array, kind: str, log_likelihood: float, expected: Array, gradient: Array, error: float,
-        tolerance: float, stopped: bool, search: LogLinearSearch, details: dict[str, Any],
-    ) -> FieldFit:  # fmt: skip
+        log_likelihood, expected, details = facts(weights, value, gradient)
         slack = 1e-10 if not search.history else 1e-12 * abs(search.history[-1])
         return FieldFit(
             self.layout, weights, kind, log_likelihood, self.source.n_rows, self.source.total, self.target, expected,
@@ -346,12 +323,7 @@ class _FieldTask:
             raise InvalidArgument(
                 f"contrastive divergence is a stochastic gradient; optimizer={self.optimizer!r} is not"
             )
-        steps = self.steps or STEPS["descent"]
-        found, expected = contrastive_divergence(
-            self.layout, self.rows, self.observed, self.penalty, settings, start=self.start, steps=steps, seed=self.seed,
-            progress=self.progress,
-        )  # fmt: skip
-        return self._from_descent(found, settings.name, expected)
+        return self._by_chains(settings, settings.name, STEPS["descent"])
 
     def monte_carlo(self, engine: Gibbs) -> FieldFit:
         """Descend along gradients from chains that run for long between steps."""
@@ -360,12 +332,14 @@ class _FieldTask:
         settings = ContrastiveDivergence(
             persistent=True, sweeps=burn_in + engine.draws, skip=burn_in, chains=chains, step=0.5
         )
-        steps = self.steps or STEPS["gibbs"]
+        return self._by_chains(settings, "gibbs", STEPS["gibbs"])
+
+    def _by_chains(self, settings: ContrastiveDivergence, kind: str, steps: int) -> FieldFit:
         found, expected = contrastive_divergence(
-            self.layout, self.rows, self.observed, self.penalty, settings, start=self.start, steps=steps, seed=self.seed,
-            progress=self.progress,
+            self.layout, self.rows, self.observed, self.penalty, settings, start=self.start, steps=self.steps or steps,
+            seed=self.seed, progress=self.progress,
         )  # fmt: skip
-        return self._from_descent(found, "gibbs", expected)
+        return self._from_descent(found, kind, expected)
 
     def _by_rows(self, slope: Callable[[Array, Any], Array], kind: str) -> FieldFit:
         """Descend along gradients that look at a few rows a step."""
@@ -394,9 +368,6 @@ class _FieldTask:
             self.layout, found.weights, kind, log_likelihood, self.source.n_rows, self.source.total, self.target, expected,
             expected - self.target, near, found.steps, (), found.error, details=details,
         )  # fmt: skip
-
-    def _log_likelihood(self, weights: Array) -> float:
-        return self._exact_facts(weights)[0]
 
     def _exact_facts(self, weights: Array) -> tuple[float, Array]:
         """Return the log likelihood and the expected features where exact inference is cheap, otherwise NaN."""

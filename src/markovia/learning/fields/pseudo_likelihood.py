@@ -75,8 +75,8 @@ class PseudoLikelihood:
             if by_cases:
                 value = cases_value(low, high, layout.arrays, self._cases, given, room[0], slopes)
             else:
-                shown = (self._direct, self.codes, self.weights, rows)
-                value = rows_value(low, high, layout.arrays, *shown, given, *room, slopes)
+                shown = (self._direct, (self.codes, self.weights), rows)
+                value = rows_value(low, high, layout.arrays, *shown, given, room, slopes)
             return float(value), slope
 
         done = in_parallel(part, self._tasks, self._room)
@@ -96,8 +96,8 @@ class PseudoLikelihood:
         def part(task: tuple[int, int], room: tuple[Array, Ints]) -> tuple[float, Array]:
             slope = np.zeros(len(log_tables))
             given, slopes = (log_tables[:k], log_tables[k:]), (slope[:k], slope[k:])
-            shown = (everyone, self.codes, ones, rows)
-            return float(rows_value(*task, layout.arrays, *shown, given, *room, slopes)), slope
+            shown = (everyone, (self.codes, ones), rows)
+            return float(rows_value(*task, layout.arrays, *shown, given, room, slopes)), slope
 
         done = in_parallel(part, _cut(work), self._room)
         slope = np.sum([s for _, s in done], axis=0) / len(rows)

@@ -14,7 +14,7 @@ import numpy as np
 
 from markovia.data.tables.in_memory import Columns, coded_columns, eager_columns, wanted_columns
 from markovia.data.tables.number_columns import column_numbers
-from markovia.data.tables.reading_mixed import read_mixed
+from markovia.data.tables.reading_mixed import CONTINUOUS, column_kind, read_mixed
 from markovia.data.tables.row_sources import row_weights
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
@@ -71,14 +71,10 @@ def has_numbers(structure: NetworkStructure, data: Any, states: Mapping[str, Any
         columns = eager_columns(data) if not hasattr(data, "without_gaps") else None
     except Exception:  # reading them as states will say what is wrong
         return False
-    open_ones = [
-        n
-        for n in structure.unstated
-        if n not in (states or {}) and columns is not None and n in columns.names
-    ]
-    if not open_ones or columns is None:
+    if columns is None:
         return False
-    return "continuous" in read_mixed({n: columns.get(n) for n in open_ones}).kinds
+    open_ones = (n for n in structure.unstated if n not in (states or {}) and n in columns.names)
+    return any(column_kind(columns.get(n), n) == CONTINUOUS for n in open_ones)
 
 
 def fit_numbers(

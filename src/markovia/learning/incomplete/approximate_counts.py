@@ -60,8 +60,8 @@ class WideCases:
         self.draws = not can_answer(engine, "log_mass")
         found: dict[Any, _Case] = {}
         for g in rows.wide.tolist():
-            row, pattern = int(rows.group_row[g]), int(rows.group_pattern[g])
-            members = rows.member[rows.member_start[pattern] : rows.member_start[pattern + 1]].tolist()
+            row, pattern = int(rows.groups.row[g]), int(rows.groups.pattern[g])
+            members = rows.groups.member[slice(*rows.groups.member_start[pattern : pattern + 2])].tolist()
             touching = self._touching(row, members)
             key = (pattern, *(-1 if isinstance(i, slice) else i for t in touching for i in t.place))
             before = found.get(key)
@@ -98,8 +98,8 @@ class WideCases:
         """Put the engine's best states into `codes`, or with a generator a draw, group by group."""
         rows = self.rows
         for g in rows.wide.tolist():
-            row, pattern = int(rows.group_row[g]), int(rows.group_pattern[g])
-            members = rows.member[rows.member_start[pattern] : rows.member_start[pattern + 1]].tolist()
+            row, pattern = int(rows.groups.row[g]), int(rows.groups.pattern[g])
+            members = rows.groups.member[slice(*rows.groups.member_start[pattern : pattern + 2])].tolist()
             problem = self._problem(_Case(row, 1.0, tuple(members), self._touching(row, members)), tables)
             if rng is None:
                 found: Any = self.engine.best(problem, problem.free, 1)[0].codes
@@ -109,15 +109,15 @@ class WideCases:
                 codes[v, row] = found[rows.layout.names[v]]
 
     def _touching(self, row: int, members: list[int]) -> tuple[_Touching, ...]:
-        layout = self.rows.layout
+        layout, arrays = self.rows.layout, self.rows.layout.arrays
         codes = self.rows.codes[:, row].tolist()
         inside = set(members)
         families = sorted(
-            {int(f) for v in members for f in layout.of_family[layout.of_start[v] : layout.of_start[v + 1]]}
+            {int(f) for v in members for f in arrays.of_family[arrays.of_start[v] : arrays.of_start[v + 1]]}
         )
         found = []
         for f in families:
-            scope = layout.scope[layout.scope_start[f] : layout.scope_start[f + 1]].tolist()
+            scope = layout.scopes[f]
             index = tuple(slice(None) if v in inside else codes[v] for v in scope)
             found.append(_Touching(f, index, tuple(layout.names[v] for v in scope if v in inside)))
         return tuple(found)

@@ -132,9 +132,9 @@ class ExpectedCounter:
         codes, logs = rows.filled(theta)
         bad = np.flatnonzero(np.isneginf(logs))
         if len(bad):
-            raise self.impossible(int(rows.group_row[bad[0]]))
+            raise self.impossible(int(rows.groups.row[bad[0]]))
         counts = rows.count(codes)
-        return self._expectation(theta, counts, float(logs @ rows.weights[rows.group_row]), 0)
+        return self._expectation(theta, counts, float(logs @ rows.weights[rows.groups.row]), 0)
 
     def impossible(self, row: int) -> ImpossibleEvidence:
         """Return the error for a row of probability zero."""
@@ -142,13 +142,12 @@ class ExpectedCounter:
         shown = {
             f.variable.name: f.variable.states[c] for f, c in zip(self.families, codes, strict=True) if c >= 0
         }
-        error = ImpossibleEvidence(shown, row)
-        error.args = (
-            f"row {row} has probability zero under the tables: "
-            + ", ".join(f"{n}={s!r}" for n, s in list(shown.items())[:8])
-            + (", ..." if len(shown) > 8 else ""),
+        cells = ", ".join(f"{n}={s!r}" for n, s in list(shown.items())[:8]) + (
+            ", ..." if len(shown) > 8 else ""
         )
-        return error
+        return ImpossibleEvidence.because(
+            f"row {row} has probability zero under the tables: {cells}", shown, row
+        )
 
     def _expectation(self, theta: Array, counts: Array, log_mass: float, unconverged: int) -> Expectation:
         layout = self.rows.layout
@@ -161,10 +160,10 @@ class ExpectedCounter:
         from markovia.errors import TooLarge
 
         rows = self.rows
-        pattern = rows.group_pattern[rows.wide[0]]
-        size = int(rows.member_start[pattern + 1] - rows.member_start[pattern])
+        pattern = rows.groups.pattern[rows.wide[0]]
+        size = int(np.diff(rows.groups.member_start)[pattern])
         return TooLarge(
-            f"row {int(rows.group_row[rows.wide[0]])} misses {size} cells that hang together, and summing them out "
+            f"row {int(rows.groups.row[rows.wide[0]])} misses {size} cells that hang together, and summing them out "
             f"needs a clique of over {LARGEST:,} entries; engine='auto' or 'loopy-bp' approximates it"
         )
 

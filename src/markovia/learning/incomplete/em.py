@@ -11,7 +11,6 @@ Cost: an expectation (`markovia.learning.incomplete.incomplete_rows`) and an est
 Use it through `fit`; the answer is a local maximum, so with hidden variables try several `restarts`.
 """
 
-import warnings
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,7 +24,7 @@ from markovia.errors import (
     ApproximateWarning,
     ImpossibleEvidence,
     InvalidArgument,
-    outside,
+    warn_user,
 )
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.engine import Engine, get_engine
@@ -161,11 +160,10 @@ def fit_by_em(
     found = list(end.tables)
     expectation = counter.expect(found) if settings.hard else end.expectation
     if not counter.exact and counter.engine.name == "auto":
-        warnings.warn(
+        warn_user(
             "the expected counts are approximate (by loopy belief propagation): the missing cells of "
             f"{len(counter.rows.wide):,} cases hang together too widely for exact sums",
             ApproximateWarning,
-            stacklevel=outside(),
         )
     families = learner.families
     never = [f.variable.name for f in families if not _has(table, f.variable.name)]
@@ -177,7 +175,7 @@ def fit_by_em(
         "hard": settings.hard,
         "free_energy": sum(expectation.by_family.values()) + expectation.entropy,
         "entropy": expectation.entropy,
-        "distinct_cases": len(counter.rows.case_pattern),
+        "distinct_cases": len(counter.rows.cases.pattern),
         "hidden": never,
         "latent": list(hidden),
     }
@@ -322,9 +320,9 @@ def starting_tables(
 def _impossible_family(found: Expectation) -> ImpossibleEvidence:
     """Return the error for tables that stay fixed and exclude what rows show."""
     name = next(n for n, value in found.by_family.items() if value == -np.inf)
-    error = ImpossibleEvidence({})
-    error.args = (f"the distribution of {name!r} stays fixed, and it excludes states that rows show",)
-    return error
+    return ImpossibleEvidence.because(
+        f"the distribution of {name!r} stays fixed, and it excludes states that rows show"
+    )
 
 
 def _largest_change(before: Sequence[Conditional], after: Sequence[Conditional]) -> float:

@@ -7,31 +7,13 @@ Cost: near linear in the missing cells times the families around each.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.kernels.incomplete.incomplete_records import GroupCases, MissingGroups, NetworkFamilies
 from markovia.runtime.array_types import Array, Ints
-
-
-class MissingGroups(NamedTuple):
-    """The row and pattern of each group of missing cells, and the patterns as lists of variables."""
-
-    row: Ints
-    pattern: Ints
-    member_start: Ints
-    member: Ints
-
-
-class GroupCases(NamedTuple):
-    """Each group's case (-1 without a tree); each case's pattern, weight, and offsets in all tables, `base[at:]`."""
-
-    of: Ints
-    pattern: Ints
-    weight: Array
-    at: Ints
-    base: Ints
 
 
 def starts_of(lengths: Any) -> Ints:
@@ -112,10 +94,7 @@ def number_cases(
     groups: MissingGroups,
     first_slot: Ints,
     family: Ints,
-    scope_start: Ints,
-    scope: Ints,
-    stride: Ints,
-    table_at: Ints,
+    families: NetworkFamilies,
 ) -> GroupCases:
     """Give numbers to the distinct cases of all groups, those of one pattern side by side.
 
@@ -129,16 +108,14 @@ def number_cases(
     sizes = lengths[pattern]
     f = family[places_of(first_slot[pattern], sizes)]
     rows = np.repeat(row, sizes)
-    words = table_at[f]
-    by_family, ends = (
-        np.argsort(f, kind="stable"),
-        starts_of(np.bincount(f, minlength=len(table_at) - 1)).tolist(),
-    )
+    words = families.table_at[f]
+    by_family = np.argsort(f, kind="stable")
+    ends = starts_of(np.bincount(f, minlength=len(families.card))).tolist()
     for i in range(len(ends) - 1):
         here = by_family[ends[i] : ends[i + 1]]
         seen = rows[here]
-        for entry in range(int(scope_start[i]), int(scope_start[i + 1])):
-            words[here] += np.maximum(codes[scope[entry]][seen], 0) * stride[entry]
+        for entry in range(int(families.scope_start[i]), int(families.scope_start[i + 1])):
+            words[here] += np.maximum(codes[families.scope[entry]][seen], 0) * families.stride[entry]
     start = starts_of(sizes)
     number, first = number_lists(start, words, pattern)
     of = np.full(len(groups.row), -1)

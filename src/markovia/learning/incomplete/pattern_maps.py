@@ -5,34 +5,25 @@ lengths and strides of axes are made once. Cost: near linear in the axes of all 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from markovia.kernels.incomplete.incomplete_records import MissingGroups, NetworkFamilies, PatternTrees
 from markovia.kernels.plain_code import either
 from markovia.learning.incomplete.missing_groups import number_lists, places_of, starts_of
 from markovia.runtime.array_types import Ints
 
 
-def pattern_maps(
-    member_start: Ints,
-    member: Ints,
-    card: Ints,
-    clique_at: Ints,
-    clique: Ints,
-    axis: Ints,
-    slot: Ints,
-    scope_start: Ints,
-    scope: Ints,
-    stride: Ints,
-) -> NDArray[np.int32]:
-    """Make the maps of all slots and messages, note in `slot` and `clique` where each begins, and return them in one array.
-
-    The arrays are those of `kernels/incomplete/pattern_trees.py`.
-    """
+def with_maps(
+    groups: MissingGroups, families: NetworkFamilies, clique_at: Ints, clique: Ints, axis: Ints, slot: Ints
+) -> PatternTrees:
+    """Return the trees of `plan_patterns` with the maps of all slots and messages."""
+    card, scope_start, scope = families.card, families.scope_start, families.scope
+    clique, slot = clique.reshape(-1, 8), slot.reshape(-1, 2)
     n = len(clique) - 1
     pattern = np.repeat(np.arange(len(clique_at) - 1), np.diff(clique_at))
     first, n_axes, n_sep = clique[:n, 5], np.diff(clique[:, 5]), clique[:n, 7]
-    variable = member[np.repeat(member_start[pattern], n_axes) + axis]
-    step_up = _separator_strides(first, n_sep, card[variable])
+    variable = groups.member[np.repeat(groups.member_start[pattern], n_axes) + axis]
+    length = card[variable]
+    step_up = _separator_strides(first, n_sep, length)
     # maps of families, then of messages; each over the axes of one clique
     owner = np.repeat(np.arange(n), np.diff(clique[:, 4]))
     child = np.flatnonzero(clique[:n, 2] >= 0)
@@ -46,13 +37,13 @@ def pattern_maps(
     for q in range(int(widths.max(initial=0))):
         entry = np.minimum(scope_start[family] + q, len(scope) - 1)
         hit = np.flatnonzero((widths[family] > q) & (scope[entry] == seen))
-        steps[hit] = stride[entry[hit]]
+        steps[hit] = families.stride[entry[hit]]
     below, seen = np.repeat(child, lengths[len(owner) :]), axis[places[own:]]
     for q in range(int(n_sep[child].max(initial=0))):
         entry = np.minimum(first[below] + q, max(len(axis) - 1, 0))
         hit = np.flatnonzero((n_sep[below] > q) & (axis[entry] == seen))
         steps[own + hit] = step_up[entry[hit]]
-    words = np.column_stack([card[variable[places]], steps]).ravel()
+    words = np.column_stack([length[places], steps]).ravel()
     number, distinct = number_lists(2 * starts_of(lengths), words)
     sizes = 2 * lengths[distinct]
     chosen = words[places_of(2 * starts_of(lengths)[distinct], sizes)]
@@ -62,7 +53,7 @@ def pattern_maps(
     fill_maps(starts_of(sizes), chosen, at, maps)
     slot[:, 1] = at[number[: len(owner)]]
     clique[child, 3] = at[number[len(owner) :]]
-    return maps
+    return PatternTrees(clique_at, clique, axis, length, slot, maps)
 
 
 def _separator_strides(first: Ints, n_sep: Ints, cards: Ints) -> Ints:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
-from markovia.learning.components.conjugate import ConjugateFamily, Params
+from markovia.inference.collapsed.algorithm_8 import Params
+from markovia.learning.components.conjugate import ConjugateComponents, Law
 from markovia.learning.components.functions import DistributionFamily, FunctionEmission
 from markovia.learning.latent.uncollapsed_gibbs import one_hot
 from markovia.runtime.array_types import Array, Ints
@@ -27,20 +28,21 @@ LEAST = 16
 class ConjugateMeasure:
     """Components with a conjugate prior."""
 
-    def __init__(self, family: ConjugateFamily, rows: Array) -> None:
-        self.family, self.rows = family, rows
+    def __init__(self, component: ConjugateComponents, prior: Law, rows: Array) -> None:
+        self.component, self.prior, self.rows = component, prior, rows
 
     def drawn(self, k: int, rng: np.random.Generator) -> Params:
         """Return parameters of k components from the prior."""
-        return self.family.drawn(self.rows[:0], np.zeros((0, k)), rng)
+        return self.component.drawn(self.component.prior_law(self.prior, k), rng).arrays
 
     def log_densities(self, params: Params) -> Array:
         """Return the log density of each row in each component."""
-        return self.family.log_densities(params, self.rows)
+        return self.component.with_arrays(params).log_densities(self.rows)
 
     def moved(self, params: Params, labels: Ints, rng: np.random.Generator) -> Params:
         """Return parameters drawn given the rows of each component."""
-        return self.family.drawn(self.rows, one_hot(labels, len(next(iter(params.values())))), rng)
+        belongs = one_hot(labels, len(next(iter(params.values()))))
+        return self.component.redrawn(self.rows, belongs, self.prior, rng).arrays
 
 
 class DistributionMeasure:

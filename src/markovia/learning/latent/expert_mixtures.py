@@ -113,14 +113,7 @@ class Units:
 
 
 def learn_experts(
-    start: Experts,
-    x: Array,
-    y: Array,
-    weights: Array,
-    *,
-    max_iter: int,
-    tol: float,
-    progress: bool | None = False,
+    start: Experts, x: Array, y: Array, weights: Array, *, max_iter: int, tol: float
 ) -> Climb[Experts]:
     """Climb the objective a unit of weight (see `climb`); its history has that after each turn."""
     size, least = weights.sum(), FLOOR * _variance(y, weights)
@@ -132,7 +125,7 @@ def learn_experts(
         return after, after.objective(x, y, weights) / size
 
     first = start.objective(x, y, weights) / size
-    return climb(turn, start, max_iter=max_iter, tol=tol, first=first, progress=progress)
+    return climb(turn, start, max_iter=max_iter, tol=tol, first=first)
 
 
 def _variance(y: Array, weights: Array) -> float:

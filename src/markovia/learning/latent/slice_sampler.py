@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from markovia.inference.collapsed.concentrations import Concentration
-from markovia.learning.components.conjugate import ConjugateFamily, Params
+from markovia.learning.components.conjugate import ConjugateComponents, Law
 from markovia.learning.latent.uncollapsed_gibbs import drawn_labels, one_hot, stick_weights
 from markovia.runtime.array_types import Array, Ints
 
@@ -26,12 +26,11 @@ class SliceSampler:
     """Labels, parameters and weights of the components that matter."""
 
     def __init__(
-        self, family: ConjugateFamily, rows: Array, labels: Ints, concentration: Concentration
+        self, component: ConjugateComponents, prior: Law, rows: Array, labels: Ints, law: Concentration
     ) -> None:
-        self.family, self.rows, self.concentration = family, rows, concentration
-        self._data = family.seen(rows)
+        self.component, self.prior, self.rows, self.concentration = component, prior, rows, law
+        self._data = component.collapsed(rows, prior)
         self.labels = np.array(labels, dtype=np.int64)
-        self.params: Params = {}
 
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw levels, weights and parameters, labels, and the concentration."""
@@ -40,10 +39,10 @@ class SliceSampler:
         many = max(int(self.labels.max()), int(np.ceil(logs.min() / np.log(FALL)))) + 1
         belongs = one_hot(self.labels, many)
         weights = stick_weights(belongs.sum(axis=0), self.concentration, rng)
-        self.params = self.family.drawn(self.rows, belongs, rng)
+        drawn = self.component.redrawn(self.rows, belongs, self.prior, rng)
         bounds = np.arange(many) * np.log(FALL)
         shares = np.where(bounds >= logs[:, None], weights * np.exp(-bounds), 0.0)
-        self.labels = drawn_labels(self.family.log_densities(self.params, self.rows), shares, rng)
+        self.labels = drawn_labels(drawn.log_densities(self.rows), shares, rng)
         self.concentration.redraw(n, len(np.unique(self.labels)), rng)
 
     def log_prob(self) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from markovia.inference.collapsed.concentrations import Concentration
-from markovia.learning.components.conjugate import ConjugateFamily, Params
+from markovia.learning.components.conjugate import ConjugateComponents, Law
 from markovia.learning.components.conjugate_draws import dirichlet_rows
 from markovia.learning.components.discrete import chosen
 from markovia.runtime.array_types import Array, Ints
@@ -25,12 +25,11 @@ class FiniteGibbs:
     """Labels, parameters and weights of a mixture of k components."""
 
     def __init__(
-        self, family: ConjugateFamily, rows: Array, labels: Ints, k: int, concentration: float
+        self, component: ConjugateComponents, prior: Law, rows: Array, labels: Ints, k: int, alpha: float
     ) -> None:
-        self.family, self.rows, self.k, self._alpha = family, rows, k, concentration
-        self._data = family.seen(rows)
+        self.component, self.prior, self.rows, self.k, self._alpha = component, prior, rows, k, alpha
+        self._data = component.collapsed(rows, prior)
         self.labels = np.array(labels, dtype=np.int64)
-        self.params: Params = {}
         self.weights = np.full(k, 1.0 / k)
 
     def _draw_weights(self, sizes: Array, rng: np.random.Generator) -> Array:
@@ -39,9 +38,9 @@ class FiniteGibbs:
     def sweep(self, rng: np.random.Generator) -> None:
         """Draw parameters and weights given labels, then labels."""
         belongs = one_hot(self.labels, self.k)
-        self.params = self.family.drawn(self.rows, belongs, rng)
+        drawn = self.component.redrawn(self.rows, belongs, self.prior, rng)
         self.weights = self._draw_weights(belongs.sum(axis=0), rng)
-        self.labels = drawn_labels(self.family.log_densities(self.params, self.rows), self.weights, rng)
+        self.labels = drawn_labels(drawn.log_densities(self.rows), self.weights, rng)
 
     def log_prob(self) -> float:
         """Return the log probability of labels and rows, parameters and weights summed out."""
@@ -64,10 +63,16 @@ class BlockedGibbs(FiniteGibbs):
     """The same with weights of a stick that ends after k pieces."""
 
     def __init__(
-        self, family: ConjugateFamily, rows: Array, labels: Ints, k: int, concentration: Concentration
+        self,
+        component: ConjugateComponents,
+        prior: Law,
+        rows: Array,
+        labels: Ints,
+        k: int,
+        law: Concentration,
     ) -> None:
-        super().__init__(family, rows, labels, k, 0.0)
-        self.concentration = concentration
+        super().__init__(component, prior, rows, labels, k, 0.0)
+        self.concentration = law
 
     def _draw_weights(self, sizes: Array, rng: np.random.Generator) -> Array:
         return stick_weights(sizes, self.concentration, rng, whole=True)

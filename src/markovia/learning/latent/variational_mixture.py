@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from markovia.learning.components.conjugate import ConjugateFamily, Params
+from markovia.learning.components.conjugate import ConjugateComponents, Law
 from markovia.optimise.ascent import Climb, climb
 from markovia.runtime.array_types import Array
 
@@ -106,12 +106,13 @@ class VariationalMixture(NamedTuple):
     """Responsibilities, and the laws of parameters and of weights."""
 
     responsibilities: Array
-    law: Params
+    law: Law
     weights: DirichletWeights | StickWeights
 
 
 def variational_mixture(
-    family: ConjugateFamily,
+    component: ConjugateComponents,
+    prior: Law,
     rows: Array,
     weights: DirichletWeights | StickWeights,
     responsibilities: Array,
@@ -124,14 +125,14 @@ def variational_mixture(
     """Climb the bound on the evidence from given responsibilities, (rows, components); a number observed is a row."""
     from scipy.special import entr
 
-    none, constant = family.log_normaliser(family.none(rows))[0], family.base(rows).sum()
+    constant = np.sum(component.base(rows))
 
     def step(now: VariationalMixture) -> tuple[VariationalMixture, float]:
-        law, weights = family.posterior(rows, now.responsibilities), copy(now.weights)
+        law, weights = component.posterior(rows, now.responsibilities, prior), copy(now.weights)
         weights.update(now.responsibilities.sum(axis=0))
-        bound = (family.log_normaliser(law) - none).sum() + weights.bound() + constant
+        bound = component.log_marginal(law, prior).sum() + weights.bound() + constant
         bound += entr(now.responsibilities).sum()
-        joint = family.expected_logs(law, rows) + weights.logs()
+        joint = component.expected_logs(law, rows) + weights.logs()
         joint -= joint.max(axis=1, keepdims=True)
         chances = np.exp(joint)
         return VariationalMixture(chances / chances.sum(axis=1, keepdims=True), law, weights), float(bound)

@@ -91,8 +91,7 @@ class BiasVariance(InNotebooks):
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the summands as a stacked bar; see `markovia.plotting.bias_variance_plot.plot_bias_variance`."""
-        drawn: Axes = ports.call("plot-bias-variance", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-bias-variance", self, ax=ax, title=title)
 
 
 def bias_variance(

@@ -149,8 +149,7 @@ class Calibration(InNotebooks):
 
     def plot(self, *, classes: Any = None, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw a reliability diagram with counts; see `markovia.plotting.calibration_plot.plot_calibration`."""
-        drawn: Axes = ports.call("plot-calibration", self, classes=classes, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-calibration", self, classes=classes, ax=ax, title=title)
 
 
 def calibration(

@@ -12,13 +12,12 @@ columns of y. Reference: Zhu, Ghahramani & Lafferty (2003). Cost: one sparse fac
 `solver="auto"` tries the latter first for many unknown labels on a sparse graph.
 """
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.factors.distributions.multivariate_gaussian import MultivariateGaussian
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, numbers
@@ -193,10 +192,9 @@ def _solved(system: Any, right: Array, solver: str, tolerance: float) -> tuple[A
         if converged:
             return values.reshape(right.shape), steps
         if solver == "cg":
-            warnings.warn(
+            warn_user(
                 f"conjugate gradients did not converge in {steps} steps; solver='direct' solves exactly",
                 ConvergenceWarning,
-                stacklevel=3,
             )
             return values.reshape(right.shape), steps
     if not thin:

@@ -11,7 +11,7 @@ from markovia.errors import InvalidArgument
 from markovia.learning.regression.families import family_and_link
 from markovia.learning.regression.solving import RegressionProblem, SolverSettings
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_options, numbers
+from markovia.runtime.checks import numbers
 
 CLASSIFIERS = ("bernoulli", "categorical")
 
@@ -22,8 +22,7 @@ def link_name(model: Any) -> str:
 
 
 def settings_of(model: Any) -> SolverSettings:
-    """Return the checked parameters of an estimator."""
-    check_options(model)
+    """Return the parameters of an estimator, which agree with each other."""
     if model.l1 and model.solver not in ("irls", "newton"):
         raise InvalidArgument(f"solver={model.solver!r} has no L1 penalty; use 'irls' or 'newton'")
     if model.family == "categorical":

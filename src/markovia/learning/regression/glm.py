@@ -13,7 +13,6 @@ the row-by-row "lms" and "sgd" with `partial_fit`. L1 penalties go with "irls" a
 References: McCullagh & Nelder (1989). Cost: n p^2 an iteration (IRLS); see `iteratively_reweighted`.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.learning.regression.checked_design import (
     CLASSIFIERS,
     link_name,
@@ -38,7 +37,7 @@ from markovia.learning.regression.solving import solve
 from markovia.learning.regression.summary import GlmSummary, coefficient_table
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, PositiveOrNone, Tolerance, check_level
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.estimator import Estimator, fitting
 
 
 def _online(model: "GLM") -> bool:
@@ -161,7 +160,7 @@ class GLM(Estimator):
         ConvergenceWarning
             If the iterations did not converge, the classes are separated, or columns depend on each other.
         """
-        with kept_on_failure(self):
+        with fitting(self):
             settings = settings_of(self)
             rows, targets = read_rows(self, X, y, reset=True)
             try:
@@ -173,7 +172,7 @@ class GLM(Estimator):
                 ) from None
         self._take(solved)
         for message in solved.messages:
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warn_user(message, ConvergenceWarning)
         return self
 
     @available_if(_online)  # type: ignore[untyped-decorator]
@@ -196,7 +195,7 @@ class GLM(Estimator):
         classes
             All classes that will ever be seen; needed at the first call of a classifier.
         """
-        with kept_on_failure(self):
+        with fitting(self):
             settings = settings_of(self)
             first = not hasattr(self, "coef_")
             rows, targets = read_rows(self, X, y, reset=first, classes=classes, keep=not first)

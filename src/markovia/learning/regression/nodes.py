@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable, UnsupportedModel
+from markovia.errors import InvalidArgument, InvalidTable, UnsupportedModel, check_known
 from markovia.factors.local_models.local_model import CausalIndependence, Contribution, Recipe
 from markovia.factors.local_models.logistic import Logistic, LogisticConditional, Softmax, SoftmaxConditional
 from markovia.factors.tables.variable import State, Variable
@@ -215,9 +215,7 @@ def _places(model: Any, columns: Any) -> list[tuple[str, Any]]:
         if names is None:
             raise InvalidArgument("the model was fitted to columns without names; give columns= as a list")
         known = [str(n) for n in names]
-        for name in columns:
-            if name not in known:
-                raise UnknownVariable(name, known, "the columns of X")
+        check_known(columns, known, "the columns of X")
         given = [columns.get(n, n) for n in known]
     else:
         given = list(columns)

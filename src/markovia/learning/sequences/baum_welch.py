@@ -6,14 +6,13 @@ were told are kept. The objective, log p(data) plus the log prior, never falls. 
 Rabiner (1989). Cost of an iteration: steps times (states squared plus what the emissions need).
 """
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.inference.sequences.hidden_chain import Expected, HiddenChain
 from markovia.learning.components.discrete import chosen, dirichlet, shares
 from markovia.learning.components.families import NOTHING, Components, Observations
@@ -234,11 +233,10 @@ def say_hungry(hungry: Flags) -> None:
     states = np.flatnonzero(hungry).tolist()
     if states:
         which = ", ".join(map(str, states))
-        warnings.warn(
+        warn_user(
             f"state{'s' if len(states) > 1 else ''} {which} got no data and kept the values from before; try fewer states "
             "or other starting values",
             ConvergenceWarning,
-            stacklevel=3,
         )
 
 

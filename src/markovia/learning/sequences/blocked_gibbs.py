@@ -12,7 +12,6 @@ import numpy as np
 
 from markovia.learning.components.conjugate_draws import dirichlet_rows
 from markovia.learning.components.families import Observations
-from markovia.learning.components.redrawn_emissions import redrawn
 from markovia.learning.sequences.baum_welch import HiddenMarkov, Priors, counted, refuse
 from markovia.learning.sequences.transition_masks import masked
 from markovia.runtime.array_types import Array, Ints
@@ -52,9 +51,9 @@ def gibbs_chain(
         if priors.fixed is not None:
             transition = masked(transition, np.where(allowed[1], priors.fixed, 0.0))
         weights = seen.weights(expected.sums)
-        model = HiddenMarkov(
-            start, transition, redrawn(model.emission, seen.rows, weights, priors.emission, rng)
-        )
+        emission: Any = model.emission
+        prior = emission.whole_prior(seen.rows, weights, priors.emission)
+        model = HiddenMarkov(start, transition, emission.redrawn(seen.rows, weights, prior, rng))
         if sweep < warmup:
             continue
         order = np.arange(k) if reference is None else matching(states, reference, k)

@@ -18,9 +18,9 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.concentrations import Gamma, drawn_concentration, drawn_tables
 from markovia.inference.sequences.hidden_chain import HiddenChain
 from markovia.kernels.plain_code import either
+from markovia.learning.components.conjugate import ConjugateComponents
 from markovia.learning.components.conjugate_draws import dirichlet_rows
 from markovia.learning.components.families import Components, Observations
-from markovia.learning.components.redrawn_emissions import redrawn
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.seeds import kernel_seed
 
@@ -55,8 +55,12 @@ class InfiniteChain:
         The priors.
     """
 
-    def __init__(self, seen: Observations, template: Components, priors: InfinitePriors) -> None:
+    def __init__(self, seen: Observations, template: ConjugateComponents, priors: InfinitePriors) -> None:
         self.seen, self.template, self.priors = seen, template, priors
+        shown = np.bincount(seen.codes, minlength=len(seen.rows) + 1)[:-1, None]
+        self._emission_prior = template.whole_prior(
+            seen.rows, shown.astype(np.float64), priors.emission or {}
+        )
         self.alpha, self.gamma = (
             p[0] / p[1] if isinstance(p, tuple) else float(p) for p in (priors.alpha, priors.gamma)
         )
@@ -201,25 +205,11 @@ class InfiniteChain:
     def _redrawn(self, k: int, rng: np.random.Generator) -> Components:
         n = len(self.seen.rows) + 1
         sums = np.bincount(self.seen.codes * k + self.states, minlength=n * k).reshape(n, k)[:-1]
-        emission: Components = redrawn(
-            resized(self.template, k),
-            self.seen.rows,
-            np.maximum(sums, NOTHING),
-            self.priors.emission or {},
-            rng,
-        )
-        return emission
+        return self.template.redrawn(self.seen.rows, sums.astype(np.float64), self._emission_prior, rng)
 
     def _fresh(self, k: int, rng: np.random.Generator) -> Components:
         """Return emissions of k states drawn from the prior."""
-        found: Components = redrawn(
-            resized(self.template, k),
-            self.seen.rows[:1],
-            np.full((1, k), NOTHING),
-            self.priors.emission or {},
-            rng,
-        )
-        return found
+        return self.template.drawn(self.template.prior_law(self._emission_prior, k), rng)
 
     def _joint(self, logs: Array) -> float:
         k = len(self.rows) - 1
@@ -340,7 +330,9 @@ class BeamSampler(InfiniteChain):
 class WeakLimit(InfiniteChain):
     """Draws of paths through L states, whose weights are Dirichlet(gamma / L)."""
 
-    def __init__(self, seen: Observations, template: Components, priors: InfinitePriors, limit: int) -> None:
+    def __init__(
+        self, seen: Observations, template: ConjugateComponents, priors: InfinitePriors, limit: int
+    ) -> None:
         super().__init__(seen, template, priors)
         self.limit = limit
 

@@ -12,14 +12,13 @@ keeps its strength.
 References: Dempster, Laird & Rubin (1977); Diez & Druzdzel (2007) for the models.
 """
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.factors.local_models.noisy import NoisyMaxConditional, NoisyOrConditional
 from markovia.factors.tables.conditional import Conditional
 from markovia.learning.tables.row_counts import RowCounts
@@ -97,11 +96,10 @@ class NoisyFit:
         found[unheard] = self.start[unheard]
         gap = (run.history[-1] - run.history[-2:][0]) / (1.0 + float(weights.sum()))
         if not run.converged and gap > 1e-9:
-            warnings.warn(
+            warn_user(
                 f"the noisy model of {self.before.variable.name!r} did not converge in {len(run.history)} cycles of "
                 f"expectation-maximisation (the last one gained {gap:.2g} a row)",
                 ConvergenceWarning,
-                stacklevel=outside(),
             )
         return self.conditional(found)
 

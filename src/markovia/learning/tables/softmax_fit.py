@@ -11,13 +11,12 @@ the maximum finite. Pseudo-counts enter as rows in which one parent alone contri
 `Gaussian` prior as a ridge on the weights.
 """
 
-import warnings
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, outside
+from markovia.errors import ConvergenceWarning, warn_user
 from markovia.factors.local_models.logistic import LogisticConditional, SoftmaxConditional
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
@@ -143,17 +142,15 @@ class SoftmaxNodeFit:
         name = self.before.variable.name
         unbounded = not self.ridge and self._pseudo is None and _separated(x, y, counts, beta)
         if unbounded:
-            warnings.warn(
+            warn_user(
                 f"the parents of {name!r} separate its states in these data, so its weights have no finite maximum "
                 f"likelihood; they were stopped at {np.abs(beta).max():.3g}. A prior keeps them finite",
                 ConvergenceWarning,
-                stacklevel=outside(),
             )
         elif not converged:
-            warnings.warn(
+            warn_user(
                 f"the weights of {name!r} did not converge in {STEPS} Newton steps; a prior may help",
                 ConvergenceWarning,
-                stacklevel=outside(),
             )
 
     def _conditional(self, beta: Array, order: list[int]) -> Conditional:

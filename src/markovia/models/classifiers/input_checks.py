@@ -3,7 +3,7 @@
 Importing this module imports scikit-learn; only modules of estimators do so, and they are loaded on first use.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,9 @@ class ProbabilisticClassifier(ClassifierMixin, Estimator):  # type: ignore[misc]
         best = self._settled(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {"allow_nan": True}
 
 
 def zeros_and_ones(cells: Array, names: Sequence[str]) -> Array:
@@ -114,6 +113,12 @@ def sample_weights(weights: Any, n_rows: int) -> Array | None:
     return found
 
 
+def weights_of_rows(weights: Any, n_rows: int) -> Array:
+    """Return one weight a row, ones where none are given."""
+    found = sample_weights(weights, n_rows)
+    return np.ones(n_rows) if found is None else found
+
+
 def class_variable(name: str, classes: Array, features: Sequence[str]) -> Variable:
     """Return the class as a variable whose name no feature has."""
     if name in features:
@@ -133,13 +138,12 @@ def settled(
     lost = np.flatnonzero(np.isneginf(joint).all(axis=1))
     if len(lost) and impossible == "error":
         row = _row(features, int(lost[0]), names)
-        error = ImpossibleEvidence(row)
         shown = ", ".join(f"{n}={v!r}" for n, v in list(row.items())[:6]) + (", ..." if len(row) > 6 else "")
-        error.args = (
+        raise ImpossibleEvidence.because(
             f"row {lost[0]} ({shown}) has probability zero in every class, as have {len(lost) - 1:,} other rows; "
             f"{cure}, or impossible='prior' answers with the classes' own probabilities",
+            row,
         )
-        raise error
     if len(lost):
         with np.errstate(divide="ignore"):
             joint[lost] = np.log(prior())

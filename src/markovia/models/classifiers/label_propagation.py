@@ -7,6 +7,7 @@ linear system. Unlabelled rows help only if their distribution has to do with th
 clusters.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -21,8 +22,8 @@ from markovia.errors import InvalidArgument
 from markovia.learning.prediction.label_propagation import propagate_labels, unreached
 from markovia.models.classifiers.input_checks import class_codes, labels
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, PositiveOrNone, check_options
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.checks import Count, PositiveOrNone
+from markovia.runtime.estimator import Estimator, fitting
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,13 +84,12 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
         y
             The labels; `unlabelled` where unknown.
         """
-        with kept_on_failure(self):
+        with fitting(self):
             return self._fit(X, y)
 
     def _fit(self, X: Any, y: Any) -> Self:  # noqa: N803
         from scipy import sparse
 
-        check_options(self)
         table = validate_data(
             self, X, dtype=np.float64, accept_sparse="csr" if self.graph == "precomputed" else False
         )
@@ -208,8 +208,7 @@ class LabelPropagation(ClassifierMixin, Estimator):  # type: ignore[misc]
         np.fill_diagonal(weights, 0.0)
         return weights
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.graph == "precomputed"
-        tags.input_tags.sparse = self.graph == "precomputed"
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        matrix = self.graph == "precomputed"
+        return {"pairwise": matrix, "sparse": matrix}

@@ -119,10 +119,9 @@ class NaiveBayes(NaiveBayesClassifier):
             tables.update(zip(places, found, strict=True))
         return [tables[k] for k in range(len(names))]
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {**super()._input_tags, "string": True}
 
 
 def _kinds(given: Any, parts: Sequence[Any], names: Sequence[str]) -> list[str]:

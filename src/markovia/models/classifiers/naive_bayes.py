@@ -35,8 +35,8 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NumberRange, Tolerance, check_options
-from markovia.runtime.estimator import kept_on_failure
+from markovia.runtime.checks import NumberRange, Tolerance
+from markovia.runtime.estimator import fitting
 
 
 class _Learned(ProbabilisticClassifier):
@@ -87,7 +87,7 @@ class NaiveBayesClassifier(_Learned):
         sample_weight
             One number a row that is not negative, or None.
         """
-        with kept_on_failure(self):
+        with fitting(self):
             return self._add(X, y, None, sample_weight, first=True)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
@@ -109,11 +109,10 @@ class NaiveBayesClassifier(_Learned):
             raise InvalidArgument(
                 f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {self.classes_!r}"
             )
-        with kept_on_failure(self):
+        with fitting(self):
             return self._add(X, y, classes, sample_weight, first=first)
 
     def _add(self, X: Any, y: Any, classes: Any, sample_weight: Any, first: bool) -> Self:  # noqa: N803
-        check_options(self)
         cells = self._read(X, reset=first, fitting=True)
         target = labels(self, y, X)
         weights = sample_weights(sample_weight, len(target))
@@ -307,10 +306,9 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
     def _tables(self, target: Variable) -> list[ConditionalTable]:
         return bernoulli_tables(self._blocks[0], feature_names(self), target)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {**super()._input_tags, "sparse": True}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -375,11 +373,9 @@ class CategoricalNaiveBayes(NaiveBayesClassifier):
     def _tables(self, target: Variable) -> list[ConditionalTable]:
         return categorical_tables(self._blocks[0], self._features, target)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {**super()._input_tags, "categorical": True, "string": True}
 
 
 def bernoulli_columns(n_classes: int, n_columns: int, alpha: float) -> CountedColumns:

@@ -35,8 +35,7 @@ from markovia.models.classifiers.input_checks import (
 )
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array, Codes
-from markovia.runtime.checks import check_options
-from markovia.runtime.estimator import kept_on_failure
+from markovia.runtime.estimator import fitting
 from markovia.structure.learn import learn_structure
 from markovia.structure.methods import METHODS
 from markovia.structure.trees.tree_augmented_search import tree_augmented_parents
@@ -81,11 +80,10 @@ class NetworkClassifier(_LearnedNetwork):
         sample_weight
             One number a row that is not negative, or None.
         """
-        with kept_on_failure(self):
+        with fitting(self):
             return self._fit(X, y, sample_weight)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:  # noqa: N803
-        check_options(self)
         parts = columns(self, X, reset=True)
         found = labels(self, y, X)
         weights = sample_weights(sample_weight, len(found))
@@ -195,11 +193,9 @@ class NetworkClassifier(_LearnedNetwork):
         check_is_fitted(self)
         return self.network_.copy()
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {**super()._input_tags, "categorical": True, "string": True}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -5,7 +5,6 @@ questions: best labellings, marginals, likelihood, accuracy by node and by whole
 one input.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -15,7 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.data.text.vocabulary import Vocabulary
-from markovia.errors import ApproximateWarning, ConvergenceWarning, IncompleteModel, InvalidArgument
+from markovia.errors import (
+    ApproximateWarning,
+    ConvergenceWarning,
+    IncompleteModel,
+    InvalidArgument,
+    warn_user,
+)
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.learning.conditional_fields.fields import Fields
@@ -145,11 +150,10 @@ class ConditionalField(Labeller):
             scored.fields, scored.scores, scored.tables, method, damping=getattr(self, "damping", 0.0)
         )
         if found.error > 1e-4:
-            warnings.warn(
+            warn_user(
                 f"message passing did not converge on some instances (last change {found.error:.1g}); try damping=0.5, or "
                 "inference='tree-reweighted'",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         elif method == "auto":
             self._warn_if_wide(scored.fields, "marginals")
@@ -158,10 +162,9 @@ class ConditionalField(Labeller):
     def _warn_if_wide(self, fields: Fields, what: str) -> None:
         """Say that "auto" did not find exact marginals everywhere."""
         if any(fields.plan(int(g)) is None for g in np.flatnonzero(~fields.forest)):
-            warnings.warn(
+            warn_user(
                 f"some graphs are too wide for exact {what}; loopy belief propagation was used",
                 ApproximateWarning,
-                stacklevel=4,
             )
 
     def _best(self, scored: Scored) -> Ints:

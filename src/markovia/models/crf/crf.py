@@ -11,7 +11,6 @@ times features). `GridCRF` is for images, `NeuralCRF` for potentials from a neur
 written as functions.
 """
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -19,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.data.text.vocabulary import Vocabulary
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.factors.distributions.checked_numbers import as_numbers, finite_numbers
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import FieldSampler, Method
@@ -374,7 +373,7 @@ class CRF(ConditionalField):
             )
         else:
             return
-        warnings.warn(message, ConvergenceWarning, stacklevel=3)
+        warn_user(message, ConvergenceWarning)
 
 
 def log_weights(values: ArrayLike, what: str) -> Array:

@@ -10,7 +10,6 @@ written by hand on few variables; for long chains, trees and images with plain a
 faster.
 """
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from math import prod
@@ -19,7 +18,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, UnknownVariable
+from markovia.errors import ConvergenceWarning, IncompleteModel, InvalidArgument, check_known, warn_user
 from markovia.factors.local_models.local_model import number
 from markovia.factors.potentials.log_linear import Feature, LogLinear
 from markovia.factors.tables.variable import State, Variable
@@ -165,10 +164,9 @@ class FeatureCRF(Estimator):
                 bar=True,
             )
         if not found.converged:
-            warnings.warn(
+            warn_user(
                 f"training stopped after {found.iterations} steps before it converged; raise max_iter=",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         self.coef_ = found.point
         self.training_: Minimum = found
@@ -292,9 +290,7 @@ class _FeatureLayout:
         for feature in features:
             used = []
             for scope in feature.scopes:
-                for n in scope:
-                    if n not in place:
-                        raise UnknownVariable(n, place, f"the feature {feature.name!r}")
+                check_known(scope, place, f"the feature {feature.name!r}")
                 key = tuple(place[n] for n in scope)
                 used.append((slots.setdefault(key, len(slots)), scope))
             self.where.append(used)
@@ -315,9 +311,7 @@ class _FeatureLayout:
 
     def codes(self, labels: Labelling, g: int) -> list[int]:
         if isinstance(labels, Mapping):
-            for n in labels:
-                if n not in self.variables:
-                    raise UnknownVariable(n, self.variables, f"the labels of instance {g}")
+            check_known(labels, self.variables, f"the labels of instance {g}")
             missing = [n for n in self.names if n not in labels]
             if missing:
                 raise InvalidArgument(f"instance {g} has no label for {missing[0]!r}")

@@ -8,14 +8,13 @@ Bo and Xu (2009), conditional neural fields; Do and Artieres (2010). Training is
 mini-batches; it is not convex. Cost of a step: the network's, plus one pass of inference.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Self
 
 import numpy as np
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.factors.distributions.checked_numbers import finite_numbers
 from markovia.learning.conditional_fields.marginals import FieldSampler, Method
 from markovia.learning.conditional_fields.neural_fields import (
@@ -150,10 +149,9 @@ class NeuralCRF(ConditionalField):
         self.loss_curve_ = list(trained.curve)
         self.n_iter_ = len(trained.curve)
         if trained.reason == "interrupted":
-            warnings.warn(
+            warn_user(
                 f"training was interrupted after {self.n_iter_} passes; the parameters so far are kept",
                 ConvergenceWarning,
-                stacklevel=2,
             )
         return self
 

@@ -5,7 +5,6 @@ A `TokenLabeller` labels tokens in whatever way; semi-Markov fields are such. A 
 are the hidden chain's (`inference/sequences/hidden_chain.py`): Viterbi paths, marginals, draws, masses.
 """
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from markovia.data.sequences.sequences import Lengths
 from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
 from markovia.data.text.vocabulary import Vocabulary
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.marginals import Method
 from markovia.models.crf.base import ConditionalField, Labeller
@@ -328,7 +327,7 @@ def warn_of_training(found: Minimum) -> None:
         message = f"training did not converge in {found.iterations} steps; raise max_iter= or tol="
     else:
         return
-    warnings.warn(message, ConvergenceWarning, stacklevel=3)
+    warn_user(message, ConvergenceWarning)
 
 
 def _need_two(classes: NDArray[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.potentials import grids
 from markovia.factors.tables.conditional import ConditionalTable, random_table
 from markovia.factors.tables.factor import Factor
@@ -248,9 +248,7 @@ def random_markov_network(
         groups = _random_scopes(names, degree, scope_size, rng)
     else:
         groups = [tuple(scope) for scope in scopes]
-        for name in (name for group in groups for name in group):
-            if name not in variables:
-                raise UnknownVariable(name, names, "the scopes")
+        check_known((name for group in groups for name in group), names, "the scopes")
     return _random_factors(variables, [*([(v,) for v in names] if fields else []), *groups], strength, rng)
 
 

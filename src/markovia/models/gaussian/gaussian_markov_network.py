@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, UnknownVariable
+from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, check_known
 from markovia.factors.gaussian.gaussian_field import GaussianField
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
@@ -258,9 +258,7 @@ def _read(precision: Any, names: Sequence[str] | None) -> tuple[list[str], Any]:
         found = list(dict.fromkeys(n for pair in pairs for n in pair)) if names is None else list(names)
         place = {n: i for i, n in enumerate(found)}
         for pair in pairs:
-            for n in pair:
-                if n not in place:
-                    raise UnknownVariable(n, found, "the names")
+            check_known(pair, found, "the names")
             if pair[0] != pair[1] and pair[::-1] in pairs and pairs[pair] != pairs[pair[::-1]]:
                 raise InvalidArgument(
                     f"the precision of {pair[0]!r} and {pair[1]!r} is given twice, and differs"
@@ -308,9 +306,7 @@ def _by_name(values: Any, names: Sequence[str], what: str) -> Array:
     if values is None:
         return np.zeros(len(names))
     if isinstance(values, Mapping):
-        for n in values:
-            if n not in names:
-                raise UnknownVariable(n, names)
+        check_known(values, names)
         values = [values.get(n, 0.0) for n in names]
     found = np.asarray(values, np.float64)
     if found.shape != (len(names),) or not np.isfinite(found).all():

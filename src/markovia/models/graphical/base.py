@@ -5,6 +5,7 @@ engine. Nothing here computes; see `markovia.inference`.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import repeat
 from math import prod
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
@@ -99,7 +100,7 @@ class GraphicalModel(ModelCore):
         names = self._names(targets)
         problem = self._unfolded(given, engine, names, missing)
         fixed = self._observed(problem, names)
-        asked = [n for n in names if n not in fixed]
+        asked = [n for n in names if n not in fixed] if fixed else names
         question = "joint" if len(asked) > 1 else "marginals"
         start = now()
         chosen = engine_for(engine, problem, time_limit, question)
@@ -195,8 +196,8 @@ class GraphicalModel(ModelCore):
             return tables
         problem = self._unfolded(cast("Given", given), engine, names, missing)
         wanted = problem.asked if names is None else names
-        fixed = self._observed(problem, wanted)
-        asked = [n for n in wanted if n not in fixed]
+        fixed = {} if names is None else self._observed(problem, wanted)
+        asked = [n for n in wanted if n not in fixed] if fixed else wanted
         start = now()
         chosen = engine_for(engine, problem, time_limit, "marginals")
         with asking(chosen, problem, "marginals"):
@@ -205,9 +206,11 @@ class GraphicalModel(ModelCore):
             info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
         if not isinstance(answer, Tables):
             return Marginals((n, answer.posterior([n], info)) for n in wanted)
-        by_name = dict(zip(asked, answer.tables, strict=True))
-        by_name.update({n: f.factor() for n, f in fixed.items()})
-        return Marginals((n, Posterior(by_name[n], info)) for n in wanted)
+        found = Marginals(zip(asked, map(Posterior, answer.tables, repeat(info)), strict=True))
+        if not fixed:
+            return found
+        found.update({n: Posterior(f.factor(), info) for n, f in fixed.items()})
+        return Marginals((n, found[n]) for n in wanted)
 
     @overload
     def map(

@@ -12,7 +12,7 @@ from markovia.errors import (
     InvalidGraph,
     InvalidTable,
     NotIdentifiable,
-    UnknownVariable,
+    check_known,
 )
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
@@ -392,9 +392,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         else:
             dag = DAG(structure)
             parents = {n: dag.parents(n) for n in dag.nodes}
-        for name in states:
-            if name not in parents:
-                raise UnknownVariable(name, parents, "the structure")
+        check_known(states, parents, "the structure")
         self._graph = DAG.from_parents(parents)
         self._parents = {n: tuple(q) for n, q in parents.items()}
         self._variables = {n: Variable(n, states.get(n, written.get(n, 2))) for n in parents}

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import DuplicateName, InvalidArgument, TooLarge, UnknownVariable
+from markovia.errors import DuplicateName, InvalidArgument, TooLarge, check_known
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.separation.independencies import (
@@ -86,9 +86,7 @@ def with_names(
     if not isinstance(old, str | Mapping) or (isinstance(old, Mapping) and new is not None):
         raise InvalidArgument('rename takes two names, rename("a", "b"), or one mapping, rename({"a": "b"})')
     mapping: Mapping[str, Any] = {old: new} if isinstance(old, str) else old
-    for name in mapping:
-        if name not in variables:
-            raise UnknownVariable(name, variables)
+    check_known(mapping, variables)
     fresh = {n: v.renamed(mapping[n]) if n in mapping else v for n, v in variables.items()}
     if len({v.name for v in fresh.values()}) != len(fresh):
         raise DuplicateName(f"renaming {dict(mapping)} would give two variables one name")

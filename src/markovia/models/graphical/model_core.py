@@ -29,10 +29,12 @@ from markovia.inference.result import (
     provenance,
     warn_unconverged,
 )
-from markovia.models.graphical.arguments import Given, list_of_names
+from markovia.models.graphical.arguments import Given
 from markovia.models.graphical.given_values import read_given, refuse_observed
 from markovia.runtime.checks import Choice, check
 from markovia.runtime.keyword_advice import missing_attribute
+
+MISSING = Choice(("refuse", "impute"))
 
 
 class ModelCore(ABC):
@@ -138,12 +140,15 @@ class ModelCore(ABC):
     # -- asking an engine ------------------------------------------------------------------------------------------
 
     def _names(self, targets: str | Iterable[str]) -> list[str]:
-        if isinstance(targets, set | frozenset):
+        if isinstance(targets, str):  # before the others, which take longer to tell
+            names = [targets]
+        elif isinstance(targets, set | frozenset):
             raise InvalidArgument("targets have an order; give a list")
-        names = list_of_names(targets, "targets") if isinstance(targets, Iterable) else [targets]
+        else:
+            names = list(targets) if isinstance(targets, Iterable) else [targets]
         for name in names:
             self.variable(name)
-        if len(set(names)) != len(names):
+        if len(names) > 1 and len(set(names)) != len(names):
             raise InvalidArgument(f"a variable is asked for twice: {names}")
         if not names:
             raise InvalidArgument("name at least one variable to ask for")
@@ -157,8 +162,9 @@ class ModelCore(ABC):
         missing: str = "refuse",
     ) -> Problem:
         """Return the model and its evidence, without barren pieces of other kinds than those that tell of the targets."""
-        check("missing", missing, Choice(("refuse", "impute")))
-        impute = missing == "impute"
+        impute = missing != "refuse"
+        if impute:
+            check("missing", missing, MISSING)
         memory = self.__dict__.setdefault("_memory", {})
         pieces = self._held_pieces(memory)
         findings, inputs = read_given(

@@ -8,7 +8,7 @@ of the network itself is the predictive distribution (tied tables aside). What i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +28,9 @@ from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
+from markovia.runtime.libraries import pd
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,6 @@ class SampledPosterior(Posterior):
 
     def interval(self, level: float = 0.95) -> "pd.DataFrame":
         """Return mean and credible interval of every probability (quantiles over the networks, by their weights)."""
-        import pandas as pd
-
         check_level(level)
         ends = [(1.0 - level) / 2, (1.0 + level) / 2]
         if self.weights is None:
@@ -216,8 +212,6 @@ class NumberPosterior(InNotebooks):
 
     def interval(self, name: str, level: float = 0.95, **states: Any) -> "pd.DataFrame":
         """Return credible intervals of the bias and the weights of a number, for named states of discrete parents."""
-        import pandas as pd
-
         check_level(level)
         node: Any = self._network[name]
         if name not in self.regressions:

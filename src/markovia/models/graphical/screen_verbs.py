@@ -43,12 +43,22 @@ class ScreenVerbs(GraphicalModel):
         progress: bool | None = None,
     ) -> "Axes":
         """Draw the graph, by itself or with posteriors in its nodes; see `markovia.plotting.plot_model`."""
-        drawn: Axes = ports.call(
-            "plot-model", self, ax=ax, given=given, do=do, posteriors=posteriors, distributions=distributions,
-            layout=layout, highlight=highlight, title=title, engine=engine, max_states=max_states, seed=seed,
+        return ports.draw(
+            "plot-model",
+            self,
+            ax=ax,
+            given=given,
+            do=do,
+            posteriors=posteriors,
+            distributions=distributions,
+            layout=layout,
+            highlight=highlight,
+            title=title,
+            engine=engine,
+            max_states=max_states,
+            seed=seed,
             progress=progress,
-        )  # fmt: skip
-        return drawn
+        )
 
     @guided
     def show(

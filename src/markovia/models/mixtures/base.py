@@ -1,6 +1,5 @@
 """What all mixtures share: how rows are read, and the questions a learned mixture answers."""
 
-from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,10 +9,12 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.models.classifiers.feature_rows import numbers
 from markovia.models.classifiers.input_checks import normalised_logs, sample_weights
+from markovia.models.mixtures.density_questions import CountedDensityQuestions
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole, check
 from markovia.runtime.estimator import Estimator
+from markovia.runtime.ports import Savable
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 CATEGORIES = "mk.Mixture(component={{{name!r}: 'categorical', ...}}) takes such columns"
 
 
-class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
+class MixtureModel(CountedDensityQuestions, DensityMixin, Estimator, Savable):  # type: ignore[misc]
     """The verbs of a mixture.
 
     A subclass learns in `fit` (`weights_`, `n_iter_`, `converged_`, `history_`, ...), reads rows in `_rows`, and says
@@ -51,10 +52,6 @@ class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
         """Return a row from each of some components."""
         raise UnsupportedModel(f"{type(self).__name__} draws no rows")
 
-    def _free(self) -> int:
-        """Return the number of free parameters."""
-        raise UnsupportedModel(f"{type(self).__name__} does not count its parameters")
-
     def network(self) -> "BayesianNetwork":
         """Return the Bayesian network that the mixture is."""
         raise UnsupportedModel(f"{type(self).__name__} has no Bayesian network")
@@ -72,10 +69,6 @@ class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
     def log_prob(self, X: Any) -> Array:  # noqa: N803
         """Return log p(x) of each row; the same as `score_samples`."""
         return self.score_samples(X)
-
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return the average log p(x) of rows."""
-        return float(self.score_samples(X).mean())
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return the probability of each component given each row, (rows, components)."""
@@ -103,15 +96,6 @@ class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
         which = np.asarray(rng.choice(len(self.weights_), n_samples, p=self.weights_ / self.weights_.sum()))
         return self._draw(which, rng), which
 
-    def bic(self, X: Any) -> float:  # noqa: N803
-        """Return the Bayesian information criterion on rows; smaller is better."""
-        found = self.score_samples(X)
-        return self._free() * float(np.log(len(found))) - 2.0 * float(found.sum())
-
-    def aic(self, X: Any) -> float:  # noqa: N803
-        """Return Akaike's information criterion on rows; smaller is better."""
-        return 2.0 * self._free() - 2.0 * float(self.score_samples(X).sum())
-
     def icl(self, X: Any) -> float:  # noqa: N803
         """Return the integrated completed likelihood: BIC plus twice the entropy of the assignments; smaller is better.
 
@@ -120,10 +104,6 @@ class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
         from scipy.special import entr
 
         return self.bic(X) + 2.0 * float(entr(self.predict_proba(X)).sum())
-
-    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write the mixture to a file; `markovia.load` reads it back."""
-        ports.call("save", self, path, format=format)
 
     def plot(
         self,
@@ -135,13 +115,7 @@ class MixtureModel(DensityMixin, Estimator):  # type: ignore[misc]
     ) -> "Axes":
         """Draw rows in two columns, coloured by component, paler where that is less sure, with ellipses of Gaussians."""
         check_is_fitted(self, "weights_")
-        drawn: Axes = ports.call("plot-clusters", self, X, columns=columns, ax=ax, title=title)
-        return drawn
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
+        return ports.draw("plot-clusters", self, X, columns=columns, ax=ax, title=title)
 
 
 def read_weights(sample_weight: Any, n: int) -> Array | None:

@@ -1,9 +1,8 @@
 """Mixtures whose number of components is not said before: Dirichlet and Pitman-Yor process mixtures."""
 
-from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
-from os import PathLike
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from sklearn.base import ClusterMixin
@@ -11,10 +10,13 @@ from sklearn.base import ClusterMixin
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.collapsed.algorithm_8 import AlgorithmEight
 from markovia.inference.collapsed.collapsed_gibbs import CollapsedGibbs
-from markovia.inference.collapsed.concentrations import Concentration
+from markovia.inference.collapsed.concentrations import CONCENTRATION, Concentration, concentration_of
+from markovia.inference.collapsed.conjugate_rows import ConjugateRows
 from markovia.inference.collapsed.partition_posterior import PartitionPosterior, by_size
-from markovia.inference.collapsed.sampler_runs import SamplerRun, run_sampler
-from markovia.learning.components.conjugate import PRIORS, ConjugateFamily, conjugate_family
+from markovia.inference.collapsed.sampler_runs import SamplerRun, burn_in_of
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
+from markovia.learning.components.conjugate import ConjugateComponents, Law
+from markovia.learning.components.conjugate_priors import CONJUGATE, conjugate_component
 from markovia.learning.components.families import clusters
 from markovia.learning.latent.base_measures import ConjugateMeasure, DistributionMeasure, densities
 from markovia.learning.latent.slice_sampler import SliceSampler
@@ -29,13 +31,20 @@ from markovia.models.classifiers.feature_rows import (
     numbers,
 )
 from markovia.models.mixtures.base import MixtureModel
-from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import DAMPING, NOT_NEGATIVE, Choice, Whole, check
-from markovia.runtime.estimator import kept_on_failure
+from markovia.runtime.checks import (
+    Choice,
+    Count,
+    Damping,
+    FromZero,
+    FromZeroOrNone,
+    Tolerance,
+    Whole,
+)
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
 
-METHODS = ("collapsed-gibbs", "algorithm-8", "blocked", "slice", "variational")
+DISTRIBUTION = "a distribution of markovia.distributions or a function that returns one"
 ABOUT = 4.0
 """Into how many parts an unsaid prior expects the data to fall."""
 FIRST = 30
@@ -46,7 +55,7 @@ CURE = "partitions of rows need every cell: fill them, drop the row, or use mk.M
 
 
 @dataclass(eq=False, repr=False)
-class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
+class DirichletProcessMixture(SamplerSettings, ClusterMixin, MixtureModel):  # type: ignore[misc]
     """A mixture that finds out how many components it has, with a posterior over all partitions of the rows.
 
     Parameters
@@ -109,25 +118,21 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
     3
     """
 
-    component: Any = "gaussian"
+    component: Annotated[Any, Choice((*CONJUGATE, "student-t"), DISTRIBUTION, (Callable,))] = "gaussian"
     _: KW_ONLY
-    method: str = "collapsed-gibbs"
-    concentration: Any = None
-    discount: float = 0.0
-    covariance_type: str = "full"
+    method: Literal["collapsed-gibbs", "algorithm-8", "blocked", "slice", "variational"] = "collapsed-gibbs"
+    concentration: Annotated[Any, replace(CONCENTRATION, none=True)] = None
+    discount: Damping = 0.0
+    covariance_type: Literal["full", "diag"] = "full"
     prior: Mapping[str, Any] | None = None
-    max_iter: int = 150
-    burn_in: int | None = None
-    thin: int = 1
-    split_merges: int = 5
-    truncation: int = 20
-    auxiliary: int = 3
-    loss: str = "vi"
-    tol: float = 1e-6
-    time_limit: float | None = None
-    progress: bool | None = False
-    checkpoint: str | PathLike[str] | None = None
-    random_state: Any = None
+    max_iter: Count = 150
+    burn_in: FromZeroOrNone = None
+    thin: Count = 1
+    split_merges: FromZero = 5
+    truncation: Annotated[int, Whole(2)] = 20
+    auxiliary: Count = 3
+    loss: Literal["vi", "binder"] = "vi"
+    tol: Tolerance = 1e-6
 
     _not_saved = ("_measure",)
 
@@ -135,14 +140,13 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Learn from rows and return the mixture itself; on an error it stays as it was. `y` is not looked at."""
-        with kept_on_failure(self):
-            law = self._checked()
+        with fitting(self):
+            law = self._law()
             rows = self._rows(X, reset=True)
-            seed = self.random_state
-            rng = generator(int(seed.randint(2**31)) if isinstance(seed, np.random.RandomState) else seed)
-            self._family: ConjugateFamily | None = None
-            if self.component in PRIORS:
-                self._family = conjugate_family(
+            rng = generator(self.random_state)
+            self._family: tuple[ConjugateComponents, Law] | None = None
+            if self.component in CONJUGATE:
+                self._family = conjugate_component(
                     self.component,
                     rows,
                     self.prior,
@@ -156,68 +160,45 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
                 self._sample(rows, law, rng)
         return self
 
-    def _checked(self) -> Concentration:
-        check("method", self.method, Choice(METHODS))
-        if not callable(self.component):
-            other = "a distribution of markovia.distributions or a function that returns one"
-            check("component", self.component, Choice((*PRIORS, "student-t"), other=other))
-        if self.component not in PRIORS and self.method != "algorithm-8":
+    def _law(self) -> Concentration:
+        """Return the law of partitions, of settings that agree with each other."""
+        if self.component not in CONJUGATE and self.method != "algorithm-8":
             raise InvalidArgument(
-                f"method={self.method!r} needs a conjugate component ({', '.join(PRIORS)}); method='algorithm-8' takes any"
+                f"method={self.method!r} needs a conjugate component ({', '.join(CONJUGATE)}); "
+                "method='algorithm-8' takes any"
             )
-        check("discount", self.discount, DAMPING)
-        check("covariance_type", self.covariance_type, Choice(("full", "diag")))
-        check("max_iter", self.max_iter, Whole(1))
-        check("burn_in", self.burn_in, Whole(0, none=True))
-        check("thin", self.thin, Whole(1))
-        check("split_merges", self.split_merges, Whole(0))
-        check("truncation", self.truncation, Whole(2))
-        check("auxiliary", self.auxiliary, Whole(1))
-        check("loss", self.loss, Choice(("vi", "binder")))
-        check("tol", self.tol, NOT_NEGATIVE)
-        if self.burn_in is not None and self.burn_in >= self.max_iter and self.method != "variational":
-            raise InvalidArgument(f"burn_in={self.burn_in} leaves nothing of max_iter={self.max_iter} sweeps")
         if self.checkpoint is not None and self.method == "variational":
             raise InvalidArgument(
                 "checkpoint= keeps the state of a sampler; leave it out, or give another method="
             )
-        given = (2.0, 4.0) if self.concentration is None else self.concentration
-        said = np.asarray(given, dtype=object).ravel().tolist()
-        whole = all(
-            isinstance(v, int | float | np.number) and not isinstance(v, bool) and 0 < v < np.inf
-            for v in said
-        )
-        if not whole or len(said) not in (1, 2):
-            raise InvalidArgument(f"concentration= is a number above 0, or two: (shape, rate), not {given!r}")
-        if len(said) == 1:
-            return Concentration(said[0], None, self.discount)
-        return Concentration(said[0] / said[1], (float(said[0]), float(said[1])), self.discount)
+        said = concentration_of((2.0, 4.0) if self.concentration is None else self.concentration)
+        if isinstance(said, tuple):
+            return Concentration(said[0] / said[1], said, self.discount)
+        return Concentration(said, None, self.discount)
 
     def _sample(self, rows: Array, law: Concentration, rng: np.random.Generator) -> None:
         sampler = self._sampler(rows, law, rng)
-        burn_in = self.max_iter // 3 if self.burn_in is None else self.burn_in
+        burn_in = burn_in_of(self.burn_in, self.max_iter, one_in=3)
         about = {
             k: v
             for k, v in self.get_params().items()
             if k not in ("max_iter", "time_limit", "progress", "checkpoint")
         }
-        run = run_sampler(
+
+        def keep() -> dict[str, Array]:
+            return {k: v.astype(np.int32) if k == "labels" else v for k, v in sampler.state().items()}
+
+        run = self._sweeps(
             sampler,
-            self.max_iter,
             rng,
+            keep,
             burn_in=burn_in,
             thin=self.thin,
-            keep=lambda: {k: v.astype(np.int32) if k == "labels" else v for k, v in sampler.state().items()},
-            time_limit=self.time_limit,
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            digest=digest_of(rows, about),
             name="sampling partitions",
+            about=(rows, about),
         )
-        if not run.draws:  # cut before the first draw was due: what there is
-            run.draws.append(sampler.state())
         self._take(rows, run, rng)
-        self.history_, self.n_iter_, self.converged_ = run.history, run.sweeps, run.reason is None
+        self.converged_ = run.reason is None
 
     def _sampler(self, rows: Array, law: Concentration, rng: np.random.Generator) -> Any:
         family = self._family
@@ -230,22 +211,21 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
             return AlgorithmEight(self._measure, begin, law, rng, auxiliary=self.auxiliary, params=params)
         if self.method == "collapsed-gibbs":
             one = np.zeros(len(rows), dtype=np.int64)
-            return CollapsedGibbs(family.seen(rows), one, law, split_merges=self.split_merges)
-        begin = _parted(family, rows, law, rng)
+            return CollapsedGibbs(self._collapsed(rows), one, law, split_merges=self.split_merges)
+        begin = _parted(self._collapsed(rows), law, rng)
         if self.method == "algorithm-8":
-            return AlgorithmEight(ConjugateMeasure(family, rows), begin, law, rng, auxiliary=self.auxiliary)
+            return AlgorithmEight(ConjugateMeasure(*family, rows), begin, law, rng, auxiliary=self.auxiliary)
         if self.method == "slice":
-            return SliceSampler(family, rows, begin, law)
-        return BlockedGibbs(family, rows, np.minimum(begin, self.truncation - 1), self.truncation, law)
+            return SliceSampler(*family, rows, begin, law)
+        return BlockedGibbs(*family, rows, np.minimum(begin, self.truncation - 1), self.truncation, law)
 
     def _climb(self, rows: Array, law: Concentration, rng: np.random.Generator) -> None:
-        family = self._family
-        assert family is not None
+        assert self._family is not None
         k = min(self.truncation, len(rows))
-        begin = np.minimum(by_size(_parted(family, rows, law, rng)), k - 1)
+        begin = np.minimum(by_size(_parted(self._collapsed(rows), law, rng)), k - 1)
         weights = StickWeights(law.value, None if law.discount else law.prior, law.discount)
         found = variational_mixture(
-            family,
+            *self._family,
             rows,
             weights,
             one_hot(begin, k),
@@ -271,10 +251,12 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         draws = run.draws
         labels = np.array([d["labels"] for d in draws])
         numbers = {"concentration": np.array([float(d["concentration"]) for d in draws])}
-        family, n = self._family, len(rows)
-        if family is not None:
+        n = len(rows)
+        if self._family is not None:
+            component, prior = self._family
             compact = np.array([np.unique(z, return_inverse=True)[1] for z in labels])
-            drawn = [family.drawn(rows, one_hot(z, int(z.max()) + 1), rng) for z in compact]
+            belongs = [one_hot(z, int(z.max()) + 1) for z in compact]
+            drawn = [component.redrawn(rows, own, prior, rng).arrays for own in belongs]
             params = {name: [d[name] for d in drawn] for name in drawn[0]}
             posterior = PartitionPosterior(compact, parameters=params, numbers=numbers)
         else:
@@ -282,7 +264,7 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
             params = {key.removeprefix("param."): [d[key] for d in draws] for key in names}
             posterior = PartitionPosterior(labels, parameters=params, numbers=numbers)
         self.posterior_ = posterior
-        self.labels_ = posterior.point(self.loss)  # type: ignore[arg-type]
+        self.labels_ = posterior.point(self.loss)
         self.n_components_ = int(self.labels_.max()) + 1
         self.weights_ = np.bincount(self.labels_) / n
         self._n = n
@@ -304,29 +286,35 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
                 np.log(np.append(sizes - d, a + d * len(sizes)) / (self._n + a) / posterior.n_draws)
             )
             if self._family is not None:
-                stats.append(self._family.seen(rows).statistics(labels))
+                stats.append(self._collapsed(rows).statistics(labels))
             else:
                 new = self._measure.drawn(1, np.random.default_rng(s))
                 params.append({n: np.concatenate([v[s], new[n]]) for n, v in posterior.parameters.items()})
         self._log_weights = np.concatenate(weights)
         if self._family is not None:
-            self._stats, self._point = (
-                np.concatenate(stats),
-                self._family.seen(rows).statistics(self.labels_)[:-1],
-            )
+            self._stats = np.concatenate(stats)
+            self._point = self._collapsed(rows).statistics(self.labels_)[:-1]
         else:
             self._params = {n: np.concatenate([p[n] for p in params]) for n in params[0]}
 
     def _point_params(self, rows: Array) -> dict[str, Array]:
         if self._family is None:
             return {name: about["mean"] for name, about in self.posterior_.summary(self.labels_).items()}
-        return self._family.means(self._family.posterior(rows, one_hot(self.labels_, self.n_components_)))
+        component, prior = self._family
+        belongs = one_hot(self.labels_, self.n_components_)
+        return component.expected(component.posterior(rows, belongs, prior)).arrays
+
+    def _collapsed(self, rows: Array, most: int = 0) -> ConjugateRows:
+        """Return rows as samplers read them that sum parameters out."""
+        assert self._family is not None
+        component, prior = self._family
+        return component.collapsed(rows, prior, most)
 
     # -- questions -------------------------------------------------------------------------------------------------
 
     def _rows(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
         if self.component == "categorical":
-            return self._coded(X, reset=reset)
+            return np.asarray(self._coded(X, reset=reset))
         rows: Array = numbers(self, X, reset=reset, gaps=CURE, text="component='categorical' takes text")
         if self.component in ("bernoulli", "multinomial", "poisson"):
             check_counts(
@@ -334,14 +322,14 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
             )
         return rows
 
-    def _coded(self, X: Any, *, reset: bool) -> Array:  # noqa: N803
-        """Return categories numbered through all columns."""
+    def _coded(self, X: Any, *, reset: bool) -> Any:  # noqa: N803
+        """Return categories as numbers."""
         cells, names = columns(self, X, reset=reset), feature_names(self)
         if reset:
             self.categories_: dict[str, list[Any]] = {}
         codes = category_codes(self, names, cells, reset=reset)
         check_gaps(self, codes, codes < 0, CURE)
-        return np.asarray(codes + np.cumsum([0, *self._levels()[:-1]]), dtype=np.float64)
+        return codes
 
     def _levels(self) -> tuple[int, ...]:
         """Return how many categories each column has."""
@@ -351,7 +339,7 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         if self._family is None:
             logs = densities(self._make(), self.component_params_, rows)
         else:
-            logs = self._family.seen(rows, self._n).log_predictive(self._point, rows)
+            logs = self._collapsed(rows, self._n).log_predictive(self._point)
         return np.asarray(logs + np.log(self.weights_))
 
     def _make(self) -> Any:
@@ -366,10 +354,8 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         if self._family is None:
             logs = densities(self._make(), self._params, rows)
         else:
-            logs = (
-                self._family.seen(rows, self._n).log_predictive(self._stats, rows)
-                + self._family.base(rows)[:, None]
-            )
+            logs = self._collapsed(rows, self._n).log_predictive(self._stats)
+            logs += np.reshape(self._family[0].base(rows), (-1, 1))
         return np.asarray(np.logaddexp.reduce(logs + self._log_weights, axis=1))
 
     def fit_predict(self, X: Any, y: Any = None) -> Ints:  # type: ignore[override]  # noqa: N803
@@ -377,31 +363,23 @@ class DirichletProcessMixture(ClusterMixin, MixtureModel):  # type: ignore[misc]
         return np.asarray(self.fit(X, y).labels_)
 
     def _draw(self, components: Ints, rng: np.random.Generator) -> Any:
-        from markovia.learning.components.discrete import Bernoulli, Poisson
         from markovia.learning.components.functions import FunctionEmission
-        from markovia.learning.components.gaussian import Gaussian
 
-        params = self.component_params_
-        if self.component == "gaussian":
-            return Gaussian(params["means"], params["covariances"], "full").draw(components, rng)
-        if self.component == "bernoulli":
-            return Bernoulli(params["probs"]).draw(components, rng)
-        if self.component == "poisson":
-            return Poisson(params["rates"]).draw(components, rng)
+        if self.component in ("categorical", "multinomial"):
+            raise UnsupportedModel(f"{self.component} components draw no rows here")
         if self._family is None:
-            return FunctionEmission(self._make(), params).draw(components, rng)
-        raise UnsupportedModel(f"{self.component} components draw no rows here")
+            return FunctionEmission(self._make(), self.component_params_).draw(components, rng)
+        return self._family[0].with_arrays(self.component_params_).draw(components, rng)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = False
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {"allow_nan": False}
 
 
-def _parted(family: ConjugateFamily, rows: Array, law: Concentration, rng: np.random.Generator) -> Ints:
+def _parted(data: ConjugateRows, law: Concentration, rng: np.random.Generator) -> Ints:
     """Return where methods begin that are slow to part what begins together: some sweeps with splits and merges."""
     held = Concentration(law.value, None, law.discount)
-    first = CollapsedGibbs(family.seen(rows), np.zeros(len(rows), dtype=np.int64), held)
+    first = CollapsedGibbs(data, np.zeros(len(data.values), dtype=np.int64), held)
     best, found = -np.inf, first.labels.copy()
     for _ in range(FIRST):
         first.sweep(rng)

@@ -11,12 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.learning.latent.expert_mixtures import Experts, Units, first_experts, learn_experts
 from markovia.models.classifiers.feature_rows import check_room, numbers
-from markovia.models.classifiers.input_checks import sample_weights
+from markovia.models.classifiers.input_checks import weights_of_rows
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.checks import Count, TimeLimit, Tolerance
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.estimator import Estimator, fitting
 from markovia.runtime.seeds import generator
 
 CURE = "a regression needs every cell: fill them or drop the row"
@@ -28,16 +28,23 @@ def _classifies(model: "_ExpertMixture") -> bool:
     return model.expert == "logistic"
 
 
-class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class _ExpertSettings(RegressorMixin, Estimator):  # type: ignore[misc]
+    """The settings that both have."""
+
+    n_components: Count = 2
+    _: KW_ONLY
+    l2: Tolerance = 0.0
+    n_init: Count = 1
+    max_iter: Count = 1000
+    tol: Tolerance = 1e-7
+    random_state: Any = None
+    time_limit: TimeLimit = None
+
+
+class _ExpertMixture(_ExpertSettings):
     """What both have in common: `p(y | x) = sum_k g_k(x) p(y | x, k)`."""
 
-    n_components: int
-    l2: float
-    n_init: int
-    max_iter: int
-    tol: float
-    random_state: Any
-    time_limit: float | None
     expert: str
     _gated: bool
 
@@ -52,19 +59,11 @@ class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn components from rows and their targets."""
-        with kept_on_failure(self), Clock(self.time_limit, False):
-            check("n_components", self.n_components, Whole(1))
-            check("n_init", self.n_init, Whole(1))
-            check("max_iter", self.max_iter, Whole(1))
-            for name in ("tol", "l2"):
-                check(name, getattr(self, name), NOT_NEGATIVE)
-            check("expert", self.expert, Choice(("linear", "logistic")))
+        with fitting(self), Clock(self.time_limit, False):
             x = self._design(X, reset=True)
             check_room("n_components", self.n_components, x)
             target = self._targets(y, len(x), reset=True)
-            given = sample_weights(sample_weight, len(x))
-            weights = np.ones(len(x)) if given is None else given
-            self._learn(x, target, weights)
+            self._learn(x, target, weights_of_rows(sample_weight, len(x)))
         return self
 
     def _learn(self, x: Array, y: Array, weights: Array) -> None:
@@ -194,7 +193,6 @@ class _ExpertMixture(RegressorMixin, Estimator):  # type: ignore[misc]
         return float(2.0 * self._experts().n_free - 2.0 * self.log_likelihoods(X, y).sum())
 
 
-@dataclass(eq=False, repr=False)
 class RegressionMixture(_ExpertMixture):
     """Rows from several linear regressions, and which one a row follows is not seen.
 
@@ -234,15 +232,6 @@ class RegressionMixture(_ExpertMixture):
 
     _gated = False
     expert = "linear"
-
-    n_components: int = 2
-    _: KW_ONLY
-    l2: float = 0.0
-    n_init: int = 1
-    max_iter: int = 1000
-    tol: float = 1e-7
-    random_state: Any = None
-    time_limit: float | None = None
 
     def _keep(self, made: Experts) -> None:
         super()._keep(made)
@@ -289,15 +278,9 @@ class MixtureOfExperts(_ExpertMixture):
 
     _gated = True
 
-    n_components: int = 2
     _: KW_ONLY
     expert: Literal["linear", "logistic"] = "linear"
-    l2: float = 0.01
-    n_init: int = 1
-    max_iter: int = 1000
-    tol: float = 1e-7
-    random_state: Any = None
-    time_limit: float | None = None
+    l2: Tolerance = 0.01
 
     def _keep(self, made: Experts) -> None:
         super()._keep(made)

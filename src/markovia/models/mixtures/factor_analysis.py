@@ -4,30 +4,37 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
 from markovia.learning.latent.factor_analysis import Factors, from_covariance, from_rows, rotated
 from markovia.models.classifiers.feature_rows import feature_names, numbers
-from markovia.models.classifiers.input_checks import sample_weights
+from markovia.models.classifiers.input_checks import weights_of_rows
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.mixtures.density_questions import CountedDensityQuestions
 from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Tolerance
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.estimator import TransformingEstimator, fitting
 from markovia.runtime.seeds import generator
 
 
-class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class _FactorSettings(CountedDensityQuestions, TransformingEstimator):
+    """The settings that both have."""
+
+    n_components: CountOrNone = None
+    _: KW_ONLY
+    max_iter: Count = 1000
+    tol: Tolerance = 1e-6
+    time_limit: TimeLimit = None
+
+
+class _LinearFactors(_FactorSettings):
     """What both have in common: `x = mean + W z + noise` with standard normal factors z."""
 
-    n_components: int | None
-    max_iter: int
-    tol: float
-    time_limit: float | None
     _one_noise: bool
 
     components_: Array
@@ -40,18 +47,13 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn the loadings and the noise; missing cells (NaN) are summed out."""
-        with kept_on_failure(self), Clock(self.time_limit, False):
-            check("n_components", self.n_components, Whole(1, none=True))
-            check("max_iter", self.max_iter, Whole(1))
-            check("tol", self.tol, NOT_NEGATIVE)
+        with fitting(self), Clock(self.time_limit, False):
             rows = numbers(self, X, reset=True)
             d = rows.shape[1]
             q = d if self.n_components is None else int(self.n_components)
             if q > d:
                 raise InvalidArgument(f"n_components={q} is more than the {d} columns of X; ask for fewer")
-            given = sample_weights(sample_weight, len(rows))
-            weights = np.ones(len(rows)) if given is None else given
-            found = self._learned(rows, weights, q)
+            found = self._learned(rows, weights_of_rows(sample_weight, len(rows)), q)
             self._keep(found)
             found.warn(self.tol)
         return self
@@ -109,10 +111,6 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         """Return the log density of each row; missing cells are summed out."""
         return self._posteriors(X)[2]
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return the mean log density of the rows."""
-        return float(self.score_samples(X).mean())
-
     def get_covariance(self) -> Array:
         """Return the covariance of rows."""
         return self._factors().covariance
@@ -127,14 +125,8 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         q, d = self.components_.shape
         return int(d + d * q - q * (q - 1) // 2 + (1 if self._one_noise else d))
 
-    def bic(self, X: Any) -> float:  # noqa: N803
-        """Return the Bayesian information criterion; smaller is better."""
-        logs = self.score_samples(X)
-        return float(self.n_free_ * np.log(len(logs)) - 2.0 * logs.sum())
-
-    def aic(self, X: Any) -> float:  # noqa: N803
-        """Return Akaike's information criterion; smaller is better."""
-        return float(2.0 * self.n_free_ - 2.0 * self.score_samples(X).sum())
+    def _free(self) -> int:
+        return self.n_free_
 
     def sample(self, n: int = 1, seed: Any = None) -> Array:
         """Return n rows drawn from the model."""
@@ -158,11 +150,6 @@ class _LinearFactors(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             weights = {z: float(w) for z, w in zip(hidden, made.loadings[i], strict=True)}
             network.add(name, LinearGaussian(float(made.mean[i]), weights, float(made.noise[i])))
         return network
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 @dataclass(eq=False, repr=False)
@@ -204,22 +191,16 @@ class FactorAnalysis(_LinearFactors):
 
     _one_noise = False
 
-    n_components: int | None = None
     _: KW_ONLY
-    max_iter: int = 1000
-    tol: float = 1e-6
     rotation: Literal["varimax", "quartimax"] | None = None
-    time_limit: float | None = None
 
     def _keep(self, found: Climb[Factors]) -> None:
-        check("rotation", self.rotation, Choice(("varimax", "quartimax"), none=True))
         if self.rotation is not None:
             turned = rotated(found.state.loadings, 1.0 if self.rotation == "varimax" else 0.0)
             found = replace(found, state=replace(found.state, loadings=turned))
         super()._keep(found)
 
 
-@dataclass(eq=False, repr=False)
 class ProbabilisticPCA(_LinearFactors):
     """Principal components as a model of rows: a few hidden factors, and the same noise in every column.
 
@@ -253,9 +234,3 @@ class ProbabilisticPCA(_LinearFactors):
     """
 
     _one_noise = True
-
-    n_components: int | None = None
-    _: KW_ONLY
-    max_iter: int = 1000
-    tol: float = 1e-6
-    time_limit: float | None = None

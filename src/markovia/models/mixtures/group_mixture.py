@@ -1,10 +1,9 @@
 """How mixtures of any components are learned: what `Mixture` and its presets share."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.utils.metaestimators import available_if
@@ -12,9 +11,9 @@ from sklearn.utils.metaestimators import available_if
 from markovia.data.sequences.sequences import read_sequences
 from markovia.data.tables.distant_rows import is_files
 from markovia.data.tables.file_blocks import typed_blocks
-from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean, outside
+from markovia.errors import ConvergenceWarning, InvalidArgument, did_you_mean, warn_user
 from markovia.learning.components.columns import Parts
-from markovia.learning.components.families import k_means
+from markovia.learning.components.families import checked_prior, k_means
 from markovia.learning.components.normal_sums import pooled_variance
 from markovia.learning.latent.group_em import (
     Groups,
@@ -37,17 +36,15 @@ from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.models.temporal.sequence_mixture import learn_sequences
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import LEVEL, NOT_NEGATIVE, POSITIVE, SECONDS, Choice, Flag, Whole, check
+from markovia.runtime.checks import Choice, Count, Positive, TimeLimit, Tolerance, check
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import kept_on_failure
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
     from markovia.models.graphical.bayesian_network import BayesianNetwork
 
-STARTS = ("auto", "kmeans", "k-means++", "random", "random_from_data")
-KINDS = ("full", "diag", "tied", "spherical", "low-rank")
-METHODS = ("em", "hard", "online", *posterior_mixtures.METHODS)
+CovarianceKind = Literal["full", "diag", "tied", "spherical", "low-rank"]
 SEQUENCE_STARTS = 3
 """Runs of a mixture of sequences."""
 
@@ -57,7 +54,7 @@ class _Unsaid(MixtureModel):
 
     component: Any = "gaussian"
     n_components: int = 2
-    covariance_type: str = "full"
+    covariance_type: CovarianceKind = "full"
     n_factors: int = 1
     prior: Mapping[str, Any] | None = None
     params_init: Mapping[str, Any] | None = None
@@ -72,16 +69,16 @@ class _Unsaid(MixtureModel):
 class GroupMixture(_Unsaid):
     """A mixture of any components, with the settings that all have."""
 
-    method: str = "em"
-    weight_concentration: float = 1.0
-    init_params: str = "auto"
+    method: Literal["em", "hard", "online", "vb", "gibbs", "collapsed-gibbs"] = "em"
+    weight_concentration: Positive = 1.0
+    init_params: Literal["auto", "kmeans", "k-means++", "random", "random_from_data"] = "auto"
     weights_init: Any = None
-    n_init: int = 1
-    max_iter: int = 200
-    tol: float = 1e-5
+    n_init: Count = 1
+    max_iter: Count = 200
+    tol: Tolerance = 1e-5
     random_state: Any = None
     n_jobs: int | None = None
-    time_limit: float | None = None
+    time_limit: TimeLimit = None
     progress: bool | None = None
 
     def _family(self) -> Any:
@@ -114,8 +111,8 @@ class GroupMixture(_Unsaid):
         sample_weight
             How much each row counts.
         """
-        with kept_on_failure(self):
-            family, rule = self._checked()
+        with fitting(self):
+            family, rule = self._family_and_rule()
             if isinstance(self.component, HMM | MarkovChain):
                 with Clock(self.time_limit, False):
                     self._fit_sequences(X, y, sample_weight, rule)
@@ -145,13 +142,12 @@ class GroupMixture(_Unsaid):
     def _take_posterior(self, family: Any, sample: Sample) -> None:
         component, kind = self.component, self.covariance_type
         posterior_mixtures.check_posterior(component, kind, sample)
-        seed = self.random_state
         found = posterior_mixtures.learn_posterior(
             component,
             np.asarray(sample.rows),
             self.n_components,
             self.method,
-            generator(int(seed.randint(2**31)) if isinstance(seed, np.random.RandomState) else seed),
+            generator(self.random_state),
             diagonal=kind == "diag",
             prior=self.prior,
             concentration=float(self.weight_concentration),
@@ -191,24 +187,9 @@ class GroupMixture(_Unsaid):
         self.n_features_in_ = data.values.shape[1]
         self._take(replace(best, state=Groups(Models(tuple(models)), best.state.weights)))
 
-    def _checked(self) -> tuple[Any, LearningRule]:
-        check("n_components", self.n_components, Whole(1))
-        check("covariance_type", self.covariance_type, Choice(KINDS))
-        check("n_factors", self.n_factors, Whole(1))
-        check("method", self.method, Choice(METHODS))
-        check("init_params", self.init_params, Choice(STARTS))
-        check("weight_concentration", self.weight_concentration, POSITIVE)
-        check("n_init", self.n_init, Whole(1))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("reg_covar", self.reg_covar, NOT_NEGATIVE)
-        check("batch_size", self.batch_size, Whole(1))
-        check("learning_decay", self.learning_decay, LEVEL)
-        check("learning_offset", self.learning_offset, NOT_NEGATIVE)
-        check("warm_start", self.warm_start, Flag())
-        check("time_limit", self.time_limit, SECONDS)
+    def _family_and_rule(self) -> tuple[Any, LearningRule]:
         family = self._family()
-        prior = _checked_prior(family.priors, self.prior)
+        prior = checked_prior(family.priors, self.prior, "prior")
         if self.reg_covar > 0.0:
             prior["ridge"] = float(self.reg_covar)
         concentration = float(self.weight_concentration)
@@ -280,18 +261,16 @@ class GroupMixture(_Unsaid):
         if isinstance(rows, np.ndarray) and self.component in ("gaussian", "student-t") and len(rows) > 1:
             same = np.flatnonzero(np.fmax.reduce(rows) == np.fmin.reduce(rows))
             if len(same):
-                warnings.warn(
+                warn_user(
                     f"the column {feature_names(self)[same[0]]!r} is the same in all rows, so that it tells no components "
-                    f"apart, and only the floor reg_covar={self.reg_covar:g} keeps its variance up; leave it out",
-                    stacklevel=outside(),
+                    f"apart, and only the floor reg_covar={self.reg_covar:g} keeps its variance up; leave it out"
                 )
             return bool(len(same))
         if self.component == "multinomial":
             empty = np.flatnonzero(np.asarray(rows.sum(axis=1)).ravel() == 0.0)
             if len(empty):
-                warnings.warn(
-                    f"row {empty[0]} has no counts at all, as have {len(empty) - 1} others; it says nothing of components",
-                    stacklevel=outside(),
+                warn_user(
+                    f"row {empty[0]} has no counts at all, as have {len(empty) - 1} others; it says nothing of components"
                 )
         return False
 
@@ -312,18 +291,17 @@ class GroupMixture(_Unsaid):
             (sizes[:, 0] < 1.5 * floor + 1e-12 * sizes[:, -1].max()) & (self.weights_ > 0.0)
         )
         if len(held):
-            warnings.warn(
+            warn_user(
                 f"component {held[0]} has shrunk onto so few rows that only the floor reg_covar={floor:g} keeps its "
                 "variance up, and the likelihood means little; give prior=, fewer components, or a wider floor",
                 ConvergenceWarning,
-                stacklevel=5,
             )
 
     @available_if(lambda self: self.component != "student-t")  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn from one more batch of rows by online EM, and return the mixture itself."""
-        with kept_on_failure(self):
-            family, rule = self._checked()
+        with fitting(self):
+            family, rule = self._family_and_rule()
             first = not hasattr(self, "_groups")
             rows = family.read(self, X, reset=first)
             shares = read_weights(sample_weight, _count(rows))
@@ -385,14 +363,16 @@ class GroupMixture(_Unsaid):
         found: dict[str, Any] = self._groups.components.params
         return found
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        named = self.component
-        if isinstance(named, str) and named in WHOLE_NUMBERS:
-            tags.input_tags.categorical = True
-            tags.input_tags.sparse = tags.input_tags.positive_only = named in COUNTS
-        tags.input_tags.allow_nan = not isinstance(named, str) or named not in ("student-t", "multinomial")
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        named = self.component if isinstance(self.component, str) else ""
+        counts = named in COUNTS
+        return {
+            "categorical": named in WHOLE_NUMBERS,
+            "sparse": counts,
+            "positive_only": counts,
+            "allow_nan": named not in ("student-t", "multinomial"),
+        }
 
     def network(self) -> "BayesianNetwork":
         """Return the Bayesian network that the mixture is: a node `component`, and the columns under it."""
@@ -454,20 +434,6 @@ def _in_unit(prior: Mapping[str, Any], sample: Any) -> Mapping[str, Any]:
         sums += shares @ there, shares @ away, shares @ away**2
     count, first, squared = sums[:, None]
     return {**prior, "ridge": prior["ridge"] * pooled_variance(count, first, squared, about)}
-
-
-def _checked_prior(known: tuple[str, ...], prior: Any) -> dict[str, Any]:
-    if prior is None:
-        return {}
-    if not isinstance(prior, Mapping):
-        raise InvalidArgument(f"prior= is a mapping with {', '.join(known)}, not {prior!r}")
-    for name in prior:
-        if name not in known:
-            said = did_you_mean(name, known)
-            raise InvalidArgument(
-                f"prior= has no {name!r}{said}; it has {', '.join(known) or 'nothing'} here"
-            )
-    return {name: np.asarray(value, dtype=np.float64) for name, value in prior.items()}
 
 
 def _count(rows: Any) -> int:

@@ -1,27 +1,25 @@
 """Independent component analysis, as an estimator of scikit-learn."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.models.classifiers.feature_rows import feature_names, numbers
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import POSITIVE, Choice, Whole, check
+from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.estimator import TransformingEstimator, fitting
 from markovia.runtime.seeds import generator
-from markovia.structure.functional.independent_components import FUNCTIONS, independent_components
+from markovia.structure.functional.independent_components import independent_components
 
 CURE = "independent components need every cell: fill them or drop the row"
 
 
 @dataclass(eq=False, repr=False)
-class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+class ICA(TransformingEstimator):
     """Rows as mixtures of independent sources that are not Gaussian: `x = mean + A s`.
 
     FastICA from several starts, of which the one counts whose sources are least Gaussian. The same components give causal
@@ -61,23 +59,18 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
     True
     """
 
-    n_components: int | None = None
+    n_components: CountOrNone = None
     _: KW_ONLY
     contrast: Literal["logcosh", "exp", "cube"] = "logcosh"
-    n_init: int = 3
-    max_iter: int = 1000
-    tol: float = 1e-4
+    n_init: Count = 3
+    max_iter: Count = 1000
+    tol: Positive = 1e-4
     random_state: Any = None
-    time_limit: float | None = None
+    time_limit: TimeLimit = None
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Find the sources of rows."""
-        with kept_on_failure(self), Clock(self.time_limit, False) as clock:
-            check("n_components", self.n_components, Whole(1, none=True))
-            check("contrast", self.contrast, Choice(tuple(FUNCTIONS)))
-            check("n_init", self.n_init, Whole(1))
-            check("max_iter", self.max_iter, Whole(1))
-            check("tol", self.tol, POSITIVE)
+        with fitting(self), Clock(self.time_limit, False) as clock:
             rows = numbers(self, X, reset=True, gaps=CURE)
             n, d = rows.shape
             if n < 2:
@@ -108,10 +101,9 @@ class ICA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type
             self.mixing_ = np.asarray(np.linalg.pinv(self.components_), dtype=np.float64)
             self.n_iter_, self._n_features_out = found.n_iter, q
             if not found.converged:
-                warnings.warn(
+                warn_user(
                     f"FastICA did not settle in max_iter={self.max_iter} turns; sources may be Gaussian, or raise it",
                     ConvergenceWarning,
-                    stacklevel=outside(),
                 )
         return self
 

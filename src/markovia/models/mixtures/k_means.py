@@ -1,15 +1,14 @@
 """K-means clustering: rows around the nearest of k centres, as an estimator of scikit-learn."""
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.base import ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from markovia.errors import ConvergenceWarning, InvalidArgument, outside
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.components.normal_sums import shaped
 from markovia.learning.latent.group_em import LearningRule, Sample, learn_groups
@@ -24,13 +23,14 @@ from markovia.learning.latent.k_means import (
     running_means,
 )
 from markovia.models.classifiers.feature_rows import check_room, numbers
-from markovia.models.classifiers.input_checks import sample_weights
+from markovia.models.classifiers.input_checks import weights_of_rows
+from markovia.models.mixtures.group_mixture import CovarianceKind
 from markovia.models.mixtures.named_mixtures import GaussianMixture
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Choice, Whole, check
+from markovia.runtime.checks import Choice, Count, CountOrNone, Either, TimeLimit, Tolerance, Whole
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.estimator import TransformingEstimator, fitting
 from markovia.runtime.seeds import generator
 
 CURE = "k-means needs every cell: fill them, drop the row, or use mk.GaussianMixture, which sums missing cells out"
@@ -39,7 +39,7 @@ SAMPLE, SAMPLE_EACH = 10_000, 200
 
 
 @dataclass(eq=False, repr=False)
-class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Estimator):  # type: ignore[misc]
+class KMeans(ClusterMixin, TransformingEstimator):  # type: ignore[misc]
     """Rows in k clusters so that the squared distances from their centres add up to as little as can be.
 
     K-means ends in a local optimum, so the start decides. Unless told otherwise it is looked for in a sample: k-means++, and
@@ -95,21 +95,21 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     array([ True])
     """
 
-    n_clusters: int = 8
+    n_clusters: Count = 8
     _: KW_ONLY
-    init: Any = "k-means++"
-    n_init: int | Literal["auto"] = "auto"
-    max_iter: int = 300
-    tol: float = 1e-4
+    init: Annotated[Any, Choice(("k-means++", "random"), "an array", (np.ndarray, list, tuple))] = "k-means++"
+    n_init: Annotated[int | Literal["auto"], Either((Whole(1), Choice(("auto",))))] = "auto"
+    max_iter: Count = 300
+    tol: Tolerance = 1e-4
     random_state: Any = None
     algorithm: Literal["auto", "lloyd", "elkan", "breathing"] = "auto"
     metric: Literal["euclidean", "mahalanobis"] = "euclidean"
-    batch_size: int | None = None
-    time_limit: float | None = None
+    batch_size: CountOrNone = None
+    time_limit: TimeLimit = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Find clusters of the rows; weights count as repeated rows."""
-        with kept_on_failure(self), Clock(self.time_limit, False):
+        with fitting(self), Clock(self.time_limit, False):
             rows, weights, rng = self._read(X, sample_weight)
             middle = weights @ rows / weights.sum()
             apart = rows - middle  # products of rows and centres keep more digits around the middle
@@ -130,24 +130,12 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         return self
 
     def _read(self, X: Any, sample_weight: Any, *, reset: bool = True) -> tuple[Array, Array, Any]:  # noqa: N803
-        check("n_clusters", self.n_clusters, Whole(1))
-        check("max_iter", self.max_iter, Whole(1))
-        check("tol", self.tol, NOT_NEGATIVE)
-        check("algorithm", self.algorithm, Choice(("auto", "lloyd", "elkan", "breathing")))
-        check("metric", self.metric, Choice(("euclidean", "mahalanobis")))
-        check("batch_size", self.batch_size, Whole(1, none=True))
-        if self.n_init != "auto":
-            check("n_init", self.n_init, Whole(1))
-        if isinstance(self.init, str):
-            check("init", self.init, Choice(("k-means++", "random"), other="an array"))
         if self.metric == "mahalanobis" and self.batch_size is not None:
             raise InvalidArgument("mini-batches are for metric='euclidean'; leave batch_size= away")
         rows = numbers(self, X, reset=reset, gaps=CURE)
         if reset:
             check_room("n_clusters", self.n_clusters, rows)
-        given = sample_weights(sample_weight, len(rows))
-        weights = np.ones(len(rows)) if given is None else given
-        return rows, weights, generator(self.random_state)
+        return rows, weights_of_rows(sample_weight, len(rows)), generator(self.random_state)
 
     def _given(self, d: int) -> Array | None:
         if isinstance(self.init, str):
@@ -195,7 +183,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
         """Learn from one batch more; the first one says where centres start, each then is the mean of all rows it got."""
-        with kept_on_failure(self), Clock(self.time_limit, False):
+        with fitting(self), Clock(self.time_limit, False):
             first = not hasattr(self, "counts_")
             if self.metric == "mahalanobis":
                 raise InvalidArgument("partial_fit is for metric='euclidean'")
@@ -246,7 +234,7 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
         self.n_iter_, self.converged_ = batches + len(found.ended.history), found.ended.converged
         self._n_features_out = len(found.centres)
 
-    def mixture(self, covariance_type: str = "full", **settings: Any) -> GaussianMixture:
+    def mixture(self, covariance_type: CovarianceKind = "full", **settings: Any) -> GaussianMixture:
         """Return a `GaussianMixture` that begins with the clusters, their shares and their spread; its `fit` goes on.
 
         Examples
@@ -280,10 +268,9 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     def _check_distinct(self) -> None:
         filled = len(np.unique(self.labels_))
         if filled < self.n_clusters:
-            warnings.warn(
+            warn_user(
                 f"only {filled} of {self.n_clusters} clusters have rows: X has as few distinct rows; ask for fewer clusters",
                 ConvergenceWarning,
-                stacklevel=outside(),
             )
 
     def _costs(self, rows: Array) -> Array:
@@ -318,6 +305,4 @@ class KMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Es
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
         """Return minus the sum of weighted squared distances from the nearest centres, as `inertia_` has it."""
         rows = self._rows(X)
-        given = sample_weights(sample_weight, len(rows))
-        costs = self._costs(rows).min(axis=1)
-        return -float(costs.sum() if given is None else given @ costs)
+        return -float(weights_of_rows(sample_weight, len(rows)) @ self._costs(rows).min(axis=1))

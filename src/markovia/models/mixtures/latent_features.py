@@ -5,26 +5,26 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.indian_buffet_gibbs import IndianBuffetGibbs
-from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_runs import burn_in_of
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.learning.latent.held_features import HeldFeatures
 from markovia.models.classifiers.feature_rows import numbers
-from markovia.optimise.checkpoint import digest_of
+from markovia.models.mixtures.density_questions import DensityQuestions
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Choice, NumberRange, Whole, check
-from markovia.runtime.estimator import Estimator, kept_on_failure
-from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.checks import Count, FromZeroOrNone, PositiveOrNone
+from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.ports import Savable
+from markovia.runtime.seeds import generator
 
 SHARED = 2
 """Rows that a feature needs to be counted: one that a single row has comes and goes with the noise."""
 PILOT = 150
 """Sweeps of each of the short first runs."""
-_LEARNED = NumberRange(0.0, np.inf, open="both", said="a number, above 0", none=True)
 
 
 @dataclass
@@ -60,7 +60,7 @@ class FeaturePosterior:
 
 
 @dataclass(eq=False, repr=False)
-class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+class LatentFeatures(SamplerSettings, DensityQuestions, TransformingEstimator, Savable):
     """Rows are sums of features, each of which a row has or has not, plus noise; how many there are is learned.
 
     A row is x = (z * v) A + noise with z from the Indian buffet process, features A ~ N(0, feature_std^2), and weights v = 1
@@ -112,16 +112,12 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
     weights: Literal["binary", "gaussian"] = "binary"
     _: KW_ONLY
     method: Literal["auto", "collapsed", "gibbs", "slice"] = "auto"
-    max_iter: int = 1000
-    n_init: int = 4
-    burn_in: int | None = None
-    concentration: float | None = None
-    noise_std: float | None = None
-    feature_std: float | None = None
-    random_state: Seed = None
-    time_limit: float | None = None
-    progress: bool | None = False
-    checkpoint: str | os.PathLike[str] | None = None
+    max_iter: Count = 1000
+    n_init: Count = 4
+    burn_in: FromZeroOrNone = None
+    concentration: PositiveOrNone = None
+    noise_std: PositiveOrNone = None
+    feature_std: PositiveOrNone = None
 
     def fit(self, X: Any, y: Any = None) -> "LatentFeatures":  # noqa: N803
         """Learn features from rows of numbers; missing cells (NaN) are drawn along.
@@ -133,8 +129,8 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         y
             Ignored.
         """
-        method = self._checked()
-        with kept_on_failure(self):
+        with fitting(self):
+            method, burn_in = self._method(), burn_in_of(self.burn_in, self.max_iter)
             x = numbers(self, X, reset=True)
             missing = np.isnan(x)
             if missing.all(axis=0).any():
@@ -155,39 +151,22 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
             pilot = PILOT if not resumed and (self.n_init > 1 or method == "slice") else 0
             starts = [fresh().started(rng, pilot) for _ in range(self.n_init if pilot else 1)]
             sampler = max(starts, key=lambda s: s.log_prob())
-            burn_in = self.max_iter // 2 if self.burn_in is None else self.burn_in
-            run = run_sampler(
-                sampler,
-                self.max_iter,
-                rng,
-                burn_in=burn_in,
-                thin=max((self.max_iter - burn_in) // 100, 1),
-                keep=lambda: _kept(sampler),
-                time_limit=self.time_limit,
-                progress=self.progress,
-                checkpoint=self.checkpoint,
-                digest=digest_of(x, method, self.weights, burn_in, *held, self.concentration),
-                name="latent features",
-            )
-            self._settle(run.draws or [_kept(sampler)])
-            self.history_, self.n_iter_, self.stopped_ = run.history, run.sweeps, run.reason
+            about = (x, method, self.weights, burn_in, *held, self.concentration)
+            run = self._sweeps(
+                sampler, rng, lambda: _kept(sampler), burn_in=burn_in,
+                thin=max((self.max_iter - burn_in) // 100, 1), name="latent features", about=about,
+            )  # fmt: skip
+            self._settle(run.draws)
+            self.stopped_ = run.reason
         return self
 
-    def _checked(self) -> Any:
-        check("weights", self.weights, Choice(("binary", "gaussian")))
-        check("method", self.method, Choice(("auto", "collapsed", "gibbs", "slice")))
-        check("max_iter", self.max_iter, Whole(1))
-        check("n_init", self.n_init, Whole(1))
-        check("burn_in", self.burn_in, Whole(0, self.max_iter - 1, none=True))
-        for name in ("concentration", "noise_std", "feature_std"):
-            check(name, getattr(self, name), _LEARNED)
+    def _method(self) -> Any:
         if self.method == "collapsed" and self.weights == "gaussian":
             raise InvalidArgument(
                 "method='collapsed' is for weights='binary'; take method='gibbs' or 'slice'"
             )
-        return (
-            ("gibbs" if self.weights == "gaussian" else "collapsed") if self.method == "auto" else self.method
-        )
+        usual = "gibbs" if self.weights == "gaussian" else "collapsed"
+        return usual if self.method == "auto" else self.method
 
     def _settle(self, draws: list[dict[str, Array]]) -> None:
         hyper = np.array([d["hyper"] for d in draws])
@@ -240,23 +219,10 @@ class LatentFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimato
         held = self._held()
         return held.log_probs(numbers(self, X, reset=False))
 
-    def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return the mean of `score_samples`."""
-        return float(self.score_samples(X).mean())
-
     def plot(self, shape: tuple[int, int] | None = None, *, ax: Any = None) -> Any:
         """Draw the features: as pictures of a shape, else as lines over the columns."""
         check_is_fitted(self)
         return ports.call("plot-latent-features", self, shape=shape, ax=ax)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that `mk.load` reads."""
-        ports.call("save", self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _kept(sampler: IndianBuffetGibbs) -> dict[str, Array]:

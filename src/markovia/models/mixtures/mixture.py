@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from markovia.models.mixtures.group_mixture import GroupMixture
+from markovia.models.mixtures.group_mixture import CovarianceKind, GroupMixture
+from markovia.runtime.checks import LEVEL, Count, Tolerance
 
 
 @dataclass(eq=False, repr=False)
@@ -76,14 +77,14 @@ class Mixture(GroupMixture):
     """
 
     component: Any = "gaussian"
-    n_components: int = 2
+    n_components: Count = 2
     _: KW_ONLY
-    covariance_type: str = "full"
-    n_factors: int = 1
+    covariance_type: CovarianceKind = "full"
+    n_factors: Count = 1
     prior: Mapping[str, Any] | None = None
     params_init: Mapping[str, Any] | None = None
-    reg_covar: float = 1e-6
-    batch_size: int = 1024
-    learning_decay: float = 0.7
-    learning_offset: float = 10.0
+    reg_covar: Tolerance = 1e-6
+    batch_size: Count = 1024
+    learning_decay: Annotated[float, LEVEL] = 0.7
+    learning_offset: Tolerance = 10.0
     warm_start: bool = False

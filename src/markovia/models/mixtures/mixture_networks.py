@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnsupportedModel
-from markovia.factors.gaussian.linear_gaussian import LinearGaussian
 from markovia.learning.components.columns import CategoricalColumns, Product
-from markovia.learning.components.discrete import Bernoulli, Poisson
-from markovia.learning.components.gaussian import Gaussian, StudentT
+from markovia.learning.components.discrete import Poisson
+from markovia.learning.components.gaussian import StudentT
 from markovia.models.classifiers.feature_rows import feature_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.hidden_states.component_nodes import add_components
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
@@ -40,12 +40,7 @@ def mixture_network(mixture: Any) -> BayesianNetwork:
 
 def add_columns(network: BayesianNetwork, components: Any, names: "Sequence[str]") -> None:
     """Add the columns of components, under the node of the component."""
-    if isinstance(components, Gaussian):
-        _add_gaussian(network, components, names)
-    elif isinstance(components, Bernoulli):
-        for name, probs in zip(names, components.probs.T, strict=True):
-            network.add(name, states=[0, 1], parents=[COMPONENT], p=np.column_stack([1.0 - probs, probs]))
-    elif isinstance(components, Poisson):
+    if isinstance(components, Poisson):
         for name, rates in zip(names, components.rates.T, strict=True):
             table = _counts(rates)
             network.add(name, states=list(range(table.shape[1])), parents=[COMPONENT], p=table)
@@ -63,22 +58,7 @@ def add_columns(network: BayesianNetwork, components: Any, names: "Sequence[str]
         for own, members in zip(components.families, components.columns, strict=True):
             add_columns(network, own, members)
     else:
-        raise UnsupportedModel(
-            f"a mixture of {type(components).__name__} components has no Bayesian network of its columns"
-        )
-
-
-def _add_gaussian(network: BayesianNetwork, components: Gaussian, names: "Sequence[str]") -> None:
-    means, covariances = components.means, components.covariances
-    for i, name in enumerate(names):
-        pull = np.array([np.linalg.solve(c[:i, :i], c[:i, i]) for c in covariances])
-        used = np.flatnonzero(pull.any(axis=0)).tolist()
-        given = {}
-        for j in range(len(means)):
-            bias = float(means[j, i] - pull[j] @ means[j, :i])
-            variance = float(covariances[j, i, i] - pull[j] @ covariances[j, :i, i])
-            given[j] = LinearGaussian(bias, {names[c]: float(pull[j, c]) for c in used}, variance)
-        network.add(name, given, parents=[COMPONENT])
+        add_components(network, components, names, [COMPONENT])
 
 
 def _counts(rates: Array) -> Array:

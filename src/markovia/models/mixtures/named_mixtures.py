@@ -2,16 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.models.mixtures.component_families import ComponentRows
-from markovia.models.mixtures.group_mixture import GroupMixture
+from markovia.models.mixtures.group_mixture import CovarianceKind, GroupMixture
 from markovia.models.mixtures.other_families import ColumnRows
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Count, NumberRange, Tolerance
 
 
 @dataclass(eq=False, repr=False)
@@ -59,13 +60,13 @@ class GaussianMixture(GroupMixture):
 
     component = "gaussian"
 
-    n_components: int = 1
+    n_components: Count = 1
     _: KW_ONLY
-    covariance_type: str = "full"
-    n_factors: int = 1
-    tol: float = 1e-3
-    reg_covar: float = 1e-6
-    max_iter: int = 100
+    covariance_type: CovarianceKind = "full"
+    n_factors: Count = 1
+    tol: Tolerance = 1e-3
+    reg_covar: Tolerance = 1e-6
+    max_iter: Count = 100
     means_init: Any = None
     precisions_init: Any = None
     prior: Mapping[str, Any] | None = None
@@ -113,7 +114,7 @@ class GaussianMixture(GroupMixture):
 class _Preset(GroupMixture):
     """A mixture whose components have few settings."""
 
-    n_components: int = 2
+    n_components: Count = 2
     _: KW_ONLY
     prior: Mapping[str, Any] | None = None
     params_init: Mapping[str, Any] | None = None
@@ -137,16 +138,15 @@ class BernoulliMixture(_Preset):
     component = "bernoulli"
 
     _: KW_ONLY
-    binarize: float | None = None
+    binarize: Annotated[float | None, NumberRange(said="a number", none=True)] = None
 
     def _family(self) -> Any:
         return ComponentRows("bernoulli", threshold=self.binarize)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        if self.binarize is not None:  # any numbers will do
-            tags.input_tags.categorical = tags.input_tags.positive_only = False
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        any_numbers = {"categorical": False, "positive_only": False} if self.binarize is not None else {}
+        return {**super()._input_tags, **any_numbers}
 
 
 class PoissonMixture(_Preset):
@@ -237,11 +237,11 @@ class LatentClass(GroupMixture):
 
     component = "columns"
 
-    n_components: int = 2
+    n_components: Count = 2
     _: KW_ONLY
     columns: Mapping[Any, str] | None = None
     prior: Mapping[str, Any] | None = None
-    reg_covar: float = 1e-6
+    reg_covar: Tolerance = 1e-6
     warm_start: bool = False
 
     def _family(self) -> Any:
@@ -278,12 +278,12 @@ class MarkovChainMixture(GroupMixture):
     [0.33, 0.67]
     """
 
-    n_components: int = 2
+    n_components: Count = 2
     _: KW_ONLY
-    order: int = 1
-    smoothing: float = 0.0
-    max_iter: int = 100
-    tol: float = 1e-4
+    order: Count = 1
+    smoothing: Tolerance = 0.0
+    max_iter: Count = 100
+    tol: Tolerance = 1e-4
 
     @property
     def component(self) -> MarkovChain:

@@ -1,6 +1,5 @@
 """Components that are more than a name: columns of several kinds, distributions, networks, exponential families, models."""
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -9,7 +8,13 @@ import numpy as np
 from sklearn.base import clone
 
 from markovia.data.tables.frames import as_frame
-from markovia.errors import IgnoredColumnWarning, InvalidArgument, UnknownVariable, UnsupportedModel
+from markovia.errors import (
+    IgnoredColumnWarning,
+    InvalidArgument,
+    UnsupportedModel,
+    check_known,
+    warn_user,
+)
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.learning.components.columns import CategoricalColumns, Parts, Product
 from markovia.learning.components.exponential import ExponentialMembers, values
@@ -23,6 +28,7 @@ from markovia.models.mixtures.base import CATEGORIES, MixtureModel
 from markovia.models.mixtures.component_families import NUMBERS, START_PRIOR, ComponentRows
 from markovia.models.temporal.hidden_states.network_emissions import NetworkEmission, NetworkFamily
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.libraries import pd
 
 MOST_SYMBOLS = 20
 """Different whole numbers of a column that are still taken for categories."""
@@ -78,9 +84,7 @@ class ColumnRows:
         for called, kind in self.kinds.items():
             members = called if isinstance(called, tuple) else (called,)
             places = tuple(names[m] if isinstance(m, int) and m < len(names) else m for m in members)
-            for one in places:
-                if one not in names:
-                    raise UnknownVariable(one, names, "the data")
+            check_known(places, names, "the data")
             if kind not in (*NUMBERS, "categorical"):
                 raise InvalidArgument(
                     f"component[{called!r}] is one of {', '.join((*NUMBERS, 'categorical'))}, not {kind!r}"
@@ -89,10 +93,8 @@ class ColumnRows:
         used = {name for members in found for name in members}
         left = [n for n in names if n not in used]
         if left:
-            warnings.warn(
-                f"the column {left[0]!r} is in no entry of component=, and is left out",
-                IgnoredColumnWarning,
-                stacklevel=6,
+            warn_user(
+                f"the column {left[0]!r} is in no entry of component=, and is left out", IgnoredColumnWarning
             )
         return found
 
@@ -134,8 +136,6 @@ class ColumnRows:
                 table[one] = symbols[part[:, i]] if name == "categorical" else part[:, i]
         if not hasattr(estimator, "feature_names_in_"):
             return np.column_stack([table[n] for n in feature_names(estimator) if n in table])
-        import pandas as pd
-
         return pd.DataFrame({n: table[n] for n in feature_names(estimator) if n in table})
 
 
@@ -215,9 +215,7 @@ class NetworkRows:
                     f"X has {X.shape[1]} columns, the network {len(self.network.variables)} variables"
                 )
             frame.columns = self.network.variables
-        for name in self.network.variables:
-            if name not in frame.columns:
-                raise UnknownVariable(name, [str(c) for c in frame.columns], "the data")
+        check_known(self.network.variables, list(frame.columns), "the data")
         if reset:
             estimator.n_features_in_ = len(self.network.variables)
             estimator.feature_names_in_ = np.array(self.network.variables, dtype=object)
@@ -233,8 +231,6 @@ class NetworkRows:
 
     def points(self, rows: Any) -> Array:
         """Return numbers that stand for the rows."""
-        import pandas as pd
-
         wide = pd.get_dummies(
             rows.astype({n: object for n in rows if rows[n].dtype.kind not in "f"}), dtype=float
         )

@@ -13,7 +13,8 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.collapsed_gibbs import FiniteCollapsedGibbs
 from markovia.inference.collapsed.partition_posterior import PartitionPosterior
 from markovia.inference.collapsed.sampler_runs import run_sampler
-from markovia.learning.components.conjugate import ConjugateFamily, Params, conjugate_family
+from markovia.learning.components.conjugate import ConjugateComponents, Law
+from markovia.learning.components.conjugate_priors import conjugate_component
 from markovia.learning.components.families import clusters
 from markovia.learning.latent.uncollapsed_gibbs import FiniteGibbs, one_hot
 from markovia.learning.latent.variational_mixture import DirichletWeights, variational_mixture
@@ -31,7 +32,7 @@ AVERAGED = 100
 class PosteriorFit:
     """Posterior means of parameters and weights, draws of partitions, and how learning ended (its state left out)."""
 
-    params: Params
+    params: Law
     weights: Array
     posterior: PartitionPosterior
     ended: Climb[None]
@@ -68,11 +69,11 @@ def learn_posterior(
     progress: bool | None,
 ) -> PosteriorFit:
     """Learn a mixture of k conjugate components whose weights have a symmetric Dirichlet prior."""
-    family = conjugate_family(component, rows, prior, diagonal=diagonal, groups=min(k, len(rows)))
+    family = conjugate_component(component, rows, prior, diagonal=diagonal, groups=min(k, len(rows)))
     begin = clusters(rows, k, rng)
     if method == "vb":
         found = variational_mixture(
-            family,
+            *family,
             rows,
             DirichletWeights(concentration),
             one_hot(begin, k),
@@ -83,14 +84,14 @@ def learn_posterior(
         )
         levels = np.cumsum(found.state.responsibilities, axis=1)[:, :-1]
         drawn = np.array([(rng.random(len(rows))[:, None] > levels).sum(axis=1) for _ in range(AVERAGED)])
-        posterior = _partitions(family, rows, drawn, k, rng)
-        params, weights = family.means(found.state.law), found.state.weights.means()
+        posterior = _partitions(*family, rows, drawn, k, rng)
+        params, weights = family[0].expected(found.state.law).arrays, found.state.weights.means()
         return PosteriorFit(params, weights, posterior, Climb(None, found.history, found.reason))
     sampler: Any
     if method == "gibbs":
-        sampler = FiniteGibbs(family, rows, begin, k, concentration)
+        sampler = FiniteGibbs(*family, rows, begin, k, concentration)
     else:
-        sampler = FiniteCollapsedGibbs(family.seen(rows), begin, k, concentration)
+        sampler = FiniteCollapsedGibbs(family[0].collapsed(rows, family[1]), begin, k, concentration)
     run = run_sampler(
         sampler,
         max_iter,
@@ -103,37 +104,38 @@ def learn_posterior(
     )
     draws = run.draws or [{**sampler.state(), "log_prob": np.array(sampler.log_prob())}]
     labels = np.array([d["labels"] for d in draws])
-    posterior = _partitions(family, rows, labels, k, rng)
+    posterior = _partitions(*family, rows, labels, k, rng)
     best = labels[int(np.argmax([float(d["log_prob"]) for d in draws]))]
-    params, weights = _averaged(family, rows, posterior, best, k, concentration)
+    params, weights = _averaged(*family, rows, posterior, best, k, concentration)
     ended: Climb[None] = Climb(None, run.history, run.reason or "converged")  # type: ignore[arg-type]
     return PosteriorFit(params, weights, posterior, ended)
 
 
 def _partitions(
-    family: ConjugateFamily, rows: Array, labels: Ints, k: int, rng: np.random.Generator
+    component: ConjugateComponents, prior: Law, rows: Array, labels: Ints, k: int, rng: np.random.Generator
 ) -> PartitionPosterior:
     """Return draws of labels with parameters drawn for each."""
-    drawn = [family.drawn(rows, one_hot(z, k), rng) for z in labels]
+    drawn = [component.redrawn(rows, one_hot(z, k), prior, rng).arrays for z in labels]
     return PartitionPosterior(labels, parameters={name: [d[name] for d in drawn] for name in drawn[0]})
 
 
 def _averaged(
-    family: ConjugateFamily,
+    component: ConjugateComponents,
+    prior: Law,
     rows: Array,
     posterior: PartitionPosterior,
     best: Ints,
     k: int,
     concentration: float,
-) -> tuple[Params, Array]:
+) -> tuple[Law, Array]:
     """Return posterior means of parameters and weights, with the components of each draw matched to one of them."""
     some = posterior.thinned(AVERAGED)
-    params: Params = {}
+    params: Law = {}
     sizes = np.zeros(k)
     matched = some.relabelled(np.unique(best, return_inverse=True)[1])
     for z in matched:
         belongs = one_hot(z, k)
         sizes += belongs.sum(axis=0) / len(matched)
-        for name, value in family.means(family.posterior(rows, belongs)).items():
+        for name, value in component.expected(component.posterior(rows, belongs, prior)).arrays.items():
             params[name] = params.get(name, 0.0) + value / len(matched)
     return params, (sizes + concentration) / (sizes.sum() + k * concentration)

@@ -6,10 +6,11 @@ differencing needs, which start diffuse. References: Box and Jenkins (1970); Har
 
 # ruff: noqa: N806 (letters of the literature)
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from math import factorial
+from typing import Annotated
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Count, Tolerance
+from markovia.runtime.checks import Several, Whole
 from markovia.runtime.keyword_advice import guided_settings
 
 
@@ -48,18 +49,14 @@ class ARIMA(ParametricSeries):
     ('ar1', 'ma1', 'seasonal_ar1', 'variance')
     """
 
-    order: tuple[int, int, int] = (1, 0, 0)
+    order: Annotated[tuple[int, int, int], Several(Whole(0), "3 whole numbers, 0 or more", 3)] = (1, 0, 0)
     _: KW_ONLY
-    seasonal_order: tuple[int, int, int, int] = (0, 0, 0, 0)
+    seasonal_order: Annotated[
+        tuple[int, int, int, int], Several(Whole(0), "4 whole numbers, 0 or more", 4)
+    ] = (0, 0, 0, 0)
     constant: bool = False
-    params: Mapping[str, float] | Sequence[float] | None = None
-    max_iter: Count = 500
-    tol: Tolerance = 1e-9
 
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
-        for name, given, size in (("order", self.order, 3), ("seasonal_order", self.seasonal_order, 4)):
-            if len(given) != size or any(not isinstance(k, int | np.integer) or k < 0 for k in given):
-                raise InvalidArgument(f"{name}= is {size} whole numbers, 0 or more, not {given!r}")
         p, _, q = self.order
         sp, sd, sq, season = self.seasonal_order
         if (sp or sd or sq) and season < 2:

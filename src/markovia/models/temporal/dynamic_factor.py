@@ -2,8 +2,8 @@
 
 # ruff: noqa: N806, E741 (letters of the literature)
 
-from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, variance_of
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, Tolerance, check_options
+from markovia.runtime.checks import Count
 from markovia.runtime.keyword_advice import guided_settings
 
 
@@ -43,13 +43,8 @@ class DynamicFactor(ParametricSeries):
     n_series: Count = 2
     n_factors: Count = 1
     order: Count = 1
-    _: KW_ONLY
-    params: Mapping[str, float] | Sequence[float] | None = None
-    max_iter: Count = 500
-    tol: Tolerance = 1e-9
 
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
-        check_options(self)
         if inputs is not None:
             raise InvalidArgument("a dynamic factor model takes no inputs")
         p, k = self.n_series, self.n_factors

@@ -10,8 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-
 from markovia.data.sequences.sequences import Lengths
 from markovia.errors import (
     DuplicateName,
@@ -20,6 +18,7 @@ from markovia.errors import (
     InvalidGraph,
     InvalidTable,
     UnknownVariable,
+    check_known,
 )
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
@@ -195,8 +194,7 @@ class DynamicBayesianNetwork:
                 )
             for name in network.variables:
                 base, lag = split_name(name)
-                if base not in self.initial:
-                    raise UnknownVariable(base, self.initial.variables, "the first step")
+                check_known([base], self.initial.variables, "the first step")
                 if not _alike(network.variable(name), self.initial.variable(base)):
                     raise InvalidTable(
                         f"{name!r} has states {_shown(network.variable(name))}, but {_shown(self.initial.variable(base))} "
@@ -240,8 +238,7 @@ class DynamicBayesianNetwork:
 
     def unroll(self, steps: int) -> BayesianNetwork:
         """Return the ordinary network of `steps` time steps, variables named `"x@t"`."""
-        if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
-            raise InvalidArgument(f"unroll at least one step (a whole number), not {steps!r}")
+        check_count("steps", steps, 1)
         networks = self.ready()
         tables: list[Conditional] = []
         for step in range(steps):
@@ -473,11 +470,21 @@ class DynamicBayesianNetwork:
         progress: bool | None = None,
     ) -> "Axes":
         """Draw the process over some steps, a frame around each; see `markovia.plotting.plot_dynamic`."""
-        drawn: Axes = ports.call(
-            "plot-dynamic", self, steps, ax=ax, given=given, posteriors=posteriors, layout=layout, highlight=highlight,
-            title=title, engine=engine, max_states=max_states, seed=seed, progress=progress,
-        )  # fmt: skip
-        return drawn
+        return ports.draw(
+            "plot-dynamic",
+            self,
+            steps,
+            ax=ax,
+            given=given,
+            posteriors=posteriors,
+            layout=layout,
+            highlight=highlight,
+            title=title,
+            engine=engine,
+            max_states=max_states,
+            seed=seed,
+            progress=progress,
+        )
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
         """Write the process to a `.json` file, which `mk.load` reads; to other formats only `unroll(steps)` goes."""

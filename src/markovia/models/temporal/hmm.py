@@ -421,7 +421,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         emission: Any = untied(model.emission)
         driving = asked_inputs(given.inputs, model)
         seen = emission.read_with(data, driving) if hasattr(emission, "read_with") else emission.read(data)
-        seen = replace(seen, inputs=driving)
+        if driving is not None:
+            seen = replace(seen, inputs=driving)
         width = data.values.shape[1]
         wanted = emission.width
         if wanted is not None and width != wanted:

@@ -4,7 +4,6 @@ References: Teh and others (2006); Van Gael, Saatci, Teh and Ghahramani (2008) f
 Willsky (2011) for the sticky model and its weak limit. Cost of a sweep: steps times states squared.
 """
 
-import os
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal, Self
@@ -14,32 +13,44 @@ from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Factor
-from markovia.factors.tables.variable import Variable
+from markovia.inference.collapsed.concentrations import ConcentrationSetting, concentration_of
 from markovia.inference.collapsed.partition_posterior import PartitionPosterior
-from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
+from markovia.learning.components.conjugate import ConjugateComponents
 from markovia.learning.components.discrete import Categorical, read_symbols
-from markovia.learning.components.families import Components, Observations, checked_prior, clusters
+from markovia.learning.components.families import Observations, checked_prior, clusters
+from markovia.learning.components.normal_sums import column_scale
 from markovia.learning.sequences.infinite_hmm import BeamSampler, InfiniteChain, InfinitePriors, WeakLimit
 from markovia.models.temporal.hidden_states.emission_families import EMISSIONS
 from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_questions import ChainData, StateQuestions
-from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import POSITIVE, Choice, Count, Damping, TimeLimit, Whole, check, check_options
+from markovia.runtime.checks import (
+    Choice,
+    Count,
+    Damping,
+    Either,
+    Flag,
+    NumberRange,
+    Whole,
+    check_options,
+)
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
 
 FAMILIES = ("categorical", "gaussian", "poisson", "bernoulli", "multinomial")
+STAYING = NumberRange(
+    0.0, 1.0, open="high", said="the share of a state's concentration that stays, from 0 up to but not 1"
+)
 STICKY = (5.0, 1.0)
 """The beta prior of the share of a state's concentration that stays, where it is learned."""
 
 
 @dataclass(eq=False, repr=False)
-class InfiniteHMM(StateQuestions, Estimator):
+class InfiniteHMM(SamplerSettings, StateQuestions, Estimator):
     """A hidden Markov model with as many states as the data asks for.
 
     Sequences are read, and questions about them answered, as by `HMM`.
@@ -99,30 +110,26 @@ class InfiniteHMM(StateQuestions, Estimator):
     emission: Annotated[str, Choice(FAMILIES)] = "categorical"
     _: KW_ONLY
     method: Literal["beam", "weak-limit"] = "beam"
-    sticky: bool | float = False
+    sticky: Annotated[bool | float, Either((Flag(), STAYING))] = False
     max_iter: Count = 400
     max_states: Annotated[int, Whole(2)] = 20
     n_start: Count = 10
     covariance_type: Literal["full", "diag", "spherical"] = "full"
     symbols: Any = None
     emission_prior: Mapping[str, Any] | None = None
-    alpha: Any = (1.0, 1.0)
-    gamma: Any = (1.0, 1.0)
+    alpha: ConcentrationSetting = (1.0, 1.0)
+    gamma: ConcentrationSetting = (1.0, 1.0)
     min_mass: Damping = 0.01
-    random_state: Any = None
-    time_limit: TimeLimit = None
-    checkpoint: str | os.PathLike[str] | None = None
-    progress: bool | None = False
 
     def fit(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:
         """Draw paths and parameters given sequences, and return the model itself; on an error it stays as it was."""
-        self._check()
+        check_options(self)
         data = self._read(sequences, lengths, by).rows
         rng = generator(self.random_state)
         seen, template = self._observations(data, rng)
         rho = STICKY if self.sticky is True else float(self.sticky)
         priors = InfinitePriors(
-            _concentration("alpha", self.alpha), _concentration("gamma", self.gamma), rho, self._prior(seen)
+            concentration_of(self.alpha), concentration_of(self.gamma), rho, self._prior(seen)
         )
         sampler: InfiniteChain = (
             BeamSampler(seen, template, priors)
@@ -141,19 +148,13 @@ class InfiniteHMM(StateQuestions, Estimator):
                 **{f"emission_{name}": value for name, value in emission.params.items()},
             }  # fmt: skip
 
-        run = run_sampler(
-            sampler, self.max_iter, rng, burn_in=self.max_iter // 2, keep=keep, time_limit=self.time_limit,
-            progress=self.progress, checkpoint=self.checkpoint, name="infinite HMM",
-            digest=digest_of(seen.rows, seen.codes, seen.offsets, self.method, priors, self.max_iter // 2),
-        )  # fmt: skip
-        if not run.draws:
-            run.draws.append(keep())
+        about = (seen.rows, seen.codes, seen.offsets, self.method, priors, self.max_iter // 2)
+        run = self._sweeps(sampler, rng, keep, burn_in=self.max_iter // 2, name="infinite HMM", about=about)
         numbers = np.array([draw["numbers"] for draw in run.draws])
         self.n_states_draws_ = numbers[:, 0].astype(np.int64)
         self.n_states_ = int(np.bincount(self.n_states_draws_).argmax())
         self.alpha_, self.gamma_, self.stickiness_ = numbers[:, 1:4].mean(axis=0).tolist()
         self.states_draws_ = np.array([draw["states"] for draw in run.draws])
-        self.history_, self.n_iter_ = run.history, run.sweeps
         self.n_features_in_ = data.values.shape[1]
         best = run.draws[int(np.argmax(np.where(numbers[:, 0] == self.n_states_, numbers[:, 4], -np.inf)))]
         self.hmm_ = self._handed_over(best, template)
@@ -162,10 +163,8 @@ class InfiniteHMM(StateQuestions, Estimator):
     def n_states_posterior(self) -> Posterior:
         """Return the posterior of the number of states, from the draws kept."""
         check_is_fitted(self, "n_states_")
-        numbers, times = np.unique(self.n_states_draws_, return_counts=True)
-        variable = Variable("states", [int(k) for k in numbers])
         info = Info(f"{self.method} sampling", iterations=self.n_iter_)
-        return Posterior(Factor([variable], times / times.sum()), info)
+        return Posterior.of_draws("states", self.n_states_draws_, info)
 
     def partition_posterior(self) -> PartitionPosterior:
         """Return what the draws say of which steps share a state, whatever its name."""
@@ -187,17 +186,9 @@ class InfiniteHMM(StateQuestions, Estimator):
         """The number of free parameters of `hmm_`."""
         return self.hmm_.n_free
 
-    def _check(self) -> None:
-        check_options(self)
-        if not isinstance(self.sticky, bool) and not (
-            isinstance(self.sticky, int | float) and 0 <= self.sticky < 1
-        ):
-            raise InvalidArgument(
-                f"sticky= is True, False or the share of a state's concentration that stays, from 0 up to but not 1, not "
-                f"{self.sticky!r}"
-            )
-
-    def _observations(self, data: Sequences, rng: np.random.Generator) -> tuple[Observations, Components]:
+    def _observations(
+        self, data: Sequences, rng: np.random.Generator
+    ) -> tuple[Observations, ConjugateComponents]:
         """Return the data as observations, and emissions of one state whose values do not matter."""
         family = EMISSIONS[self.emission]
         options: dict[str, Any] = {}
@@ -210,23 +201,22 @@ class InfiniteHMM(StateQuestions, Estimator):
                 options = {"kind": self.covariance_type}
         if (seen.codes == len(seen.rows)).all():
             raise InvalidArgument("all steps of the sequences are missing")
-        template: Components = family.started(seen, 1, rng, **options)
+        template: ConjugateComponents = family.started(seen, 1, rng, **options)
         return seen, template
 
     def _prior(self, seen: Observations) -> dict[str, Any]:
         """Return the prior of emissions, all that the data decides by default decided now."""
-        said = checked_prior(EMISSIONS[self.emission], self.emission_prior)
+        said = checked_prior(EMISSIONS[self.emission].priors, self.emission_prior)
         if self.emission == "gaussian":
             d = seen.rows.shape[1]
-            spread = seen.rows.var(axis=0)
-            spread = np.where(spread > 0.0, spread, 1.0)
+            spread = column_scale(seen.rows.var(axis=0), seen.rows.mean(axis=0))
             scale = np.diag(spread) / (d + 2.0) if self.covariance_type == "full" else np.diag(spread) / 4.0
             return {"mean": seen.rows.mean(axis=0), "strength": 0.1, "scale": scale, "df": d + 2.0} | said
         if self.emission == "poisson":
             return {"shape": 1.0, "rate": 1.0 / np.maximum(seen.rows.mean(axis=0), 1e-10)} | said
         return said
 
-    def _handed_over(self, draw: Mapping[str, Array], template: Components) -> HMM:
+    def _handed_over(self, draw: Mapping[str, Array], template: ConjugateComponents) -> HMM:
         options: dict[str, Any] = (
             {"covariance_type": self.covariance_type} if self.emission == "gaussian" else {}
         )
@@ -242,19 +232,10 @@ class InfiniteHMM(StateQuestions, Estimator):
         )  # fmt: skip
 
 
-def _first_path(seen: Observations, template: Components, k: int, rng: np.random.Generator) -> Ints:
+def _first_path(seen: Observations, template: ConjugateComponents, k: int, rng: np.random.Generator) -> Ints:
     """Return states to begin with: clusters of observations, missing ones by chance; symbols begin by chance."""
     if isinstance(template, Categorical):
         return rng.integers(0, k, len(seen.codes))
     found = np.append(clusters(seen.rows, k, rng), 0)[seen.codes]
     missing = seen.codes == len(seen.rows)
     return np.where(missing, rng.integers(0, k, len(found)), found).astype(np.int64)
-
-
-def _concentration(name: str, said: Any) -> Any:
-    if isinstance(said, tuple | list) and len(said) == 2:
-        for part in said:
-            check(name, part, POSITIVE)
-        return float(said[0]), float(said[1])
-    check(name, said, POSITIVE)
-    return float(said)

@@ -8,7 +8,7 @@ number of joint states.
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from markovia.learning.sequences.baum_welch import LearnedChain, Priors, learn, 
 from markovia.learning.sequences.joint_chains import ByChain, JointChains, members
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.hidden_states.component_nodes import add_components, column_names
 from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
-from markovia.models.temporal.unrolled_hmm import given_earlier
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Count, TimeLimit, Tolerance, Whole, check_options
+from markovia.runtime.checks import Count, Several, TimeLimit, Tolerance, Whole, check_options
 from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
@@ -41,7 +41,7 @@ class JointHMM(CountedSequenceModel, Estimator):
     _coupled = False
     _takes_inputs = False
 
-    n_states: Sequence[int] = (2, 2)
+    n_states: Annotated[Sequence[int], Several(Whole(1), "the number of states of each chain")] = (2, 2)
     _: KW_ONLY
     emission: Literal["gaussian", "categorical"] = "gaussian"
     start: Any = None
@@ -157,23 +157,13 @@ class JointHMM(CountedSequenceModel, Estimator):
 
     def _emit(self, network: BayesianNetwork, model: JointChains, names: list[str]) -> None:
         emission: Any = model.emission
-        if isinstance(emission, Categorical):
-            table = emission.probs.reshape((*model.sizes, -1))
-            network.add("x", states=list(emission.symbols), parents=names, p=table)
-        elif isinstance(emission, ByChain):
+        if isinstance(emission, ByChain):
             for i, part in enumerate(emission.parts):
-                if isinstance(part, Categorical):
-                    network.add(f"x_{i}", states=list(part.symbols), parents=[names[i]], p=part.probs)
-                else:
-                    laws = {k: given_earlier(part, k, 0, [f"x_{i}"]) for k in range(part.n_states)}
-                    network.add(f"x_{i}", laws, parents=[names[i]])
-        else:
-            joint, d = emission.joint, len(emission.covariance)
-            columns = ["x"] if d == 1 else [f"x_{j}" for j in range(d)]
-            states = [tuple(one) if len(one) > 1 else one[0] for one in members(model.sizes).tolist()]
-            for j, name in enumerate(columns):
-                by_states = {z: given_earlier(joint, k, j, columns) for k, z in enumerate(states)}
-                network.add(name, by_states, parents=names)
+                add_components(network, part, [f"x_{i}"], [names[i]])
+            return
+        joint = emission if isinstance(emission, Categorical) else emission.joint
+        states = [tuple(one) if len(one) > 1 else one[0] for one in members(model.sizes).tolist()]
+        add_components(network, joint, column_names("x", joint), names, states)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -184,11 +174,8 @@ class JointHMM(CountedSequenceModel, Estimator):
 
     def _sizes(self) -> tuple[int, ...]:
         check_options(self)
-        sizes = tuple(self.n_states) if isinstance(self.n_states, list | tuple | np.ndarray) else ()
-        if not sizes or any(not Whole(1).admits(n) for n in sizes):
-            raise InvalidArgument(f"n_states= has the number of states of each chain, not {self.n_states!r}")
-        self._check_size(float(np.prod(sizes, dtype=float)))
-        return tuple(int(n) for n in sizes)
+        self._check_size(float(np.prod(self.n_states, dtype=float)))
+        return tuple(int(n) for n in self.n_states)
 
     def _check_size(self, joint: float) -> None:
         if joint > MOST:

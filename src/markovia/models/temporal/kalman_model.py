@@ -21,9 +21,9 @@ from markovia.inference.sequences.parallel_kalman import Parallel, in_parallel_t
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.hidden_states.component_nodes import add_vector
 from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
-from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.estimator import Estimator

@@ -5,6 +5,7 @@ periods, stationary laws, hitting times) holds for it too, and comes from `infer
 """
 
 from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, Self
 
@@ -24,11 +25,12 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.models.temporal.unrolled import markov_chain
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import NOT_NEGATIVE, Whole, check, numbers
+from markovia.runtime.checks import Count, Tolerance, Whole, check, check_options, numbers
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 
+@dataclass(init=False, eq=False, repr=False)
 class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
     """A Markov chain on finitely many symbols, given or learned from sequences.
 
@@ -76,6 +78,10 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
 
     _takes_inputs = False
 
+    order: Count = 1
+    smoothing: Tolerance = 0.0
+    back_off: Tolerance = 0.0
+
     def __init__(
         self,
         transition: ArrayLike | None = None,
@@ -86,10 +92,8 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
         smoothing: float = 0.0,
         back_off: float = 0.0,
     ) -> None:
-        check("order", order, Whole(1))
-        check("smoothing", smoothing, NOT_NEGATIVE)
-        check("back_off", back_off, NOT_NEGATIVE)
         self.order, self.smoothing, self.back_off = order, smoothing, back_off
+        check_options(self)
         self._known = None if states is None else list(states)
         if transition is not None:
             axes = np.ndim(transition)

@@ -35,6 +35,7 @@ from markovia.runtime.checks import Count, Positive, Whole, check_options
 from markovia.runtime.double_precision import x64
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.keyword_advice import guided_settings
+from markovia.runtime.libraries import jax
 from markovia.runtime.seeds import Seed, generator
 
 Mixture = Sequence[tuple[float, ArrayLike, ArrayLike]]
@@ -161,8 +162,6 @@ class NonlinearStateSpace(StateSpaceModel, Estimator):
         return Forecast(observed, states, level, given.rows.single)
 
     def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
-        import jax
-
         u = None if inputs is None else inputs_of_steps("inputs", inputs, steps)
         p = self._check(u)
         with x64():
@@ -188,8 +187,6 @@ class NonlinearStateSpace(StateSpaceModel, Estimator):
         )
 
     def _run(self, program: Any, given: GivenSequences) -> Any:
-        import jax
-
         rows, u = given
         self._check_settings()
         p = self._check(u)
@@ -242,7 +239,6 @@ class NonlinearStateSpace(StateSpaceModel, Estimator):
 
     def _check(self, u: Array | None) -> int:
         """Return how many numbers are observed, after a try of both functions."""
-        import jax
 
         def flat(function: Callable[..., Any]) -> Callable[..., Any]:
             return lambda *given: jax.numpy.ravel(jax.numpy.asarray(function(*given)))
@@ -310,6 +306,4 @@ def _mixture(name: str, parts: Mixture, size: int) -> StateNoise:
 
 
 def _key(rng: np.random.Generator) -> Any:
-    import jax
-
     return jax.random.key(int(rng.integers(2**31)))

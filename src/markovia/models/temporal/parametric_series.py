@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,9 +15,10 @@ from markovia.learning.sequences.state_space_likelihood import LikelihoodParamet
 from markovia.models.temporal.kalman_model import KalmanModel
 from markovia.models.temporal.linear_state_space import LinearStateSpace
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import check_options
+from markovia.runtime.checks import Count, Tolerance, check_options
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ParametricSeries(KalmanModel):
     """A state-space model with named parameters: what presets have in common.
 
@@ -33,9 +35,9 @@ class ParametricSeries(KalmanModel):
     """
 
     form = "covariance"
-    params: Mapping[str, float] | Sequence[float] | None
-    max_iter: int
-    tol: float
+    params: Mapping[str, float] | Sequence[float] | None = None
+    max_iter: Count = 500
+    tol: Tolerance = 1e-9
 
     @abstractmethod
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
@@ -48,6 +50,7 @@ class ParametricSeries(KalmanModel):
     @property
     def parameter_names(self) -> tuple[str, ...]:
         """The names of the parameters, in their order, without those of inputs."""
+        check_options(self)
         return tuple(name for group in self._parameters(None, None) for name in group.names)
 
     def _given(self) -> StateSpace:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
-from markovia.errors import InvalidArgument, UnknownState, UnknownVariable, UnsupportedModel
+from markovia.errors import InvalidArgument, UnknownState, UnsupportedModel, check_known
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
@@ -101,9 +101,7 @@ def network_laws(process: DynamicBayesianNetwork, observed: Sequence[str]) -> di
             f"the particles hold one step, but the network looks {process.order} steps back; process.filter(...) is exact"
         )
     names = [observed] if isinstance(observed, str) else list(observed)
-    for name in names:
-        if name not in process.variables:
-            raise UnknownVariable(name, process.variables, "the process")
+    check_known(names, process.variables, "the process")
     if not names or len(names) == len(process.variables):
         raise InvalidArgument(
             "observed= names some variables of the process, and leaves some that are hidden"
@@ -136,9 +134,8 @@ def coded(read: Sequences, labels: Mapping[str, tuple[Any, ...]] | None) -> Sequ
     if not labels:
         return read
     values = np.array(read.values, dtype=object)
+    check_known(labels, read.columns, "the sequences")
     for name, states in labels.items():
-        if name not in read.columns:
-            raise UnknownVariable(name, read.columns, "the sequences")
         j, place = read.columns.index(name), {s: k for k, s in enumerate(states)}
         for i, cell in enumerate(values[:, j]):
             if cell is None or cell != cell:

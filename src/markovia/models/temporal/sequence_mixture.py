@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -20,7 +20,7 @@ from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import TimeLimit, check_options
+from markovia.runtime.checks import Count, Kind, TimeLimit, Tolerance, check_options
 from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.seeds import generator
@@ -68,12 +68,12 @@ class SequenceMixture(CountedSequenceModel, Estimator):
     (1, 1)
     """
 
-    template: HMM | MarkovChain
-    n_components: int = 2
+    template: Annotated[HMM | MarkovChain, Kind((HMM, MarkovChain), "an HMM or a MarkovChain")]
+    n_components: Count = 2
     _: KW_ONLY
-    max_iter: int = 100
-    tol: float = 1e-6
-    n_init: int = 1
+    max_iter: Count = 100
+    tol: Tolerance = 1e-6
+    n_init: Count = 1
     n_jobs: int | None = None
     random_state: Any = None
     progress: bool | None = None
@@ -85,8 +85,6 @@ class SequenceMixture(CountedSequenceModel, Estimator):
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, sample_weight: Any = None
     ) -> Self:
         """Learn from sequences by EM and return the mixture itself; on an error it stays as it was."""
-        if not isinstance(self.template, HMM | MarkovChain):
-            raise InvalidArgument(f"template= is an HMM or a MarkovChain, not {type(self.template).__name__}")
         check_options(self)
         data = self._read(sequences, lengths, by).rows
         weights = data.weights(sample_weight)

@@ -5,17 +5,16 @@ parameters are counted. `lengths=`, lists, frames with ids and dates, sequences 
 read here, for all of them.
 """
 
-from os import PathLike
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from markovia.data.sequences.sequences import Lengths, Sequences, read_inputs, read_sequences
 from markovia.errors import InvalidArgument
-from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Whole, check, numbers
 from markovia.runtime.keyword_advice import guided
+from markovia.runtime.ports import Savable
 from markovia.runtime.seeds import Seed
 
 
@@ -26,7 +25,7 @@ class GivenSequences(NamedTuple):
     inputs: Array | None = None
 
 
-class SequenceModel:
+class SequenceModel(Savable):
     """A law of sequences.
 
     Verbs take sequences as `read_sequences` does: a list of arrays, one array (with `lengths` for several), a frame (with
@@ -88,10 +87,6 @@ class SequenceModel:
         drawn = self._draw(steps, 1 if n is None else n, inputs, seed)
         found = drawn if n is not None or self._lists_draws else tuple(one[0] for one in drawn)
         return found if len(found) > 1 else found[0]
-
-    def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write the model to a file; `markovia.load` reads it back."""
-        ports.call("save", self, path, format=format)
 
 
 class CountedSequenceModel(SequenceModel):

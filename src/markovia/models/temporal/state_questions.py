@@ -5,7 +5,7 @@ A model says how its data is seen (`_seen`); the answers are exact recursions al
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+Steps = TypeVar("Steps", Ints, Array)
+"""Numbers of steps."""
 
 
 class ChainData(NamedTuple):
@@ -132,14 +135,14 @@ class StateQuestions(CountedSequenceModel):
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
     ) -> Ints:
         """Return the most probable path of all sequences in one array, as hmmlearn does; `decode` has one a sequence."""
-        return np.concatenate(self.decode(sequences, lengths, by=by, inputs=inputs))
+        return _joined(self.decode(sequences, lengths, by=by, inputs=inputs))
 
     @guided
     def predict_proba(
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
     ) -> Array:
         """Return p(state | all) of all steps in one array, as hmmlearn does; `smooth` has one a sequence."""
-        return np.concatenate(self.smooth(sequences, lengths, by=by, inputs=inputs))
+        return _joined(self.smooth(sequences, lengths, by=by, inputs=inputs))
 
     @guided
     def plot(
@@ -226,6 +229,11 @@ class StateQuestions(CountedSequenceModel):
 def _in_parallel(asked: ChainData, parallel: Parallel, *, smoothing: bool) -> tuple[FilteredChain, Any]:
     check("parallel", parallel, Choice(("time",)))
     return parallel_sums(asked.chain, asked.seen, smoothing=smoothing)
+
+
+def _joined(parts: list[Steps]) -> Steps:
+    """Return arrays after each other; one alone as it is."""
+    return parts[0] if len(parts) == 1 else cast(Steps, np.concatenate(cast(Any, parts)))
 
 
 def _filtered(asked: ChainData, parallel: Parallel) -> FilteredChain:

@@ -5,7 +5,7 @@ References: Harvey, Forecasting, Structural Time Series Models and the Kalman Fi
 
 # ruff: noqa: N806 (letters of the literature)
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal
 
@@ -16,7 +16,7 @@ from markovia.inference.sequences.state_space import StateSpace, state_space
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, Tolerance, Whole, check_options
+from markovia.runtime.checks import Whole
 from markovia.runtime.keyword_advice import guided_settings
 
 
@@ -54,12 +54,8 @@ class StructuralSeries(ParametricSeries):
     seasonal: Annotated[int | None, Whole(2, none=True)] = None
     cycle: bool = False
     cycle_bounds: tuple[float, float] = (2.0, 50.0)
-    params: Mapping[str, float] | Sequence[float] | None = None
-    max_iter: Count = 500
-    tol: Tolerance = 1e-9
 
     def _parameters(self, values: Array | None, inputs: Array | None) -> list[LikelihoodParameter]:
-        check_options(self)
         names = [
             *([] if self.trend == "random walk" else ["irregular"]),
             *([] if self.trend == "smooth trend" else ["level"]),

@@ -29,9 +29,9 @@ from markovia.inference.sequences.switching_runs import (
 )
 from markovia.learning.sequences.switching_em import learn_switching
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.temporal.hidden_states.component_nodes import add_vector
 from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
-from markovia.models.temporal.unrolled_gaussian import add_vector
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, check_count, check_options
 from markovia.runtime.estimator import Estimator
@@ -281,8 +281,8 @@ observation_offset_, regime_start_, regime_transition_
             states = [f"x{i}@{t}" for i in range(n)]
             none = np.zeros((K, n, 0))
             bias, matrix, cov = (model.b, model.A, model.Q) if t else (model.mean, none, model.cov)
-            add_vector(network, states, bias, matrix, before, cov, regime)
-            add_vector(network, [f"y{j}@{t}" for j in range(p)], model.d, model.C, states, model.R, regime)
+            add_vector(network, states, bias, matrix, before, cov, [regime])
+            add_vector(network, [f"y{j}@{t}" for j in range(p)], model.d, model.C, states, model.R, [regime])
         return network
 
     # -- learning ----------------------------------------------------------------------------------------------

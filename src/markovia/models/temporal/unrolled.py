@@ -14,6 +14,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import State, Variable
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.runtime.checks import Whole, check
 
 
 def markov_chain(
@@ -54,7 +55,7 @@ def markov_chain(
     >>> round(chain.query("x60")[0], 4)
     0.8333
     """
-    _require_length(T)
+    check("T", T, Whole(1))
     nodes = _numbered(variable, states if states is not None else _length(initial), T, first)
     return BayesianNetwork.from_conditionals(_chain(nodes, initial, transition), name=name)
 
@@ -99,7 +100,7 @@ def hidden_markov_model(
     >>> list(hmm.map(given={"x0": 3, "x1": 1, "x2": 3}).values())
     ['hot', 'cold', 'hot']
     """
-    _require_length(T)
+    check("T", T, Whole(1))
     if hidden == observed:
         raise InvalidArgument(f"hidden and observed variables cannot both be called {hidden!r}")
     inside = _numbered(hidden, states if states is not None else _length(initial), T, first)
@@ -129,8 +130,3 @@ def _length(values: ArrayLike) -> int:
     if len(shape) != 1 or not shape[0]:
         raise InvalidArgument("the initial distribution is a list of probabilities, one a state")
     return int(shape[0])
-
-
-def _require_length(T: int) -> None:  # noqa: N803
-    if T < 1:
-        raise InvalidArgument(f"T= is a number of steps, at least 1, not {T}")

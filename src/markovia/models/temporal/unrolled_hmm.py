@@ -7,14 +7,14 @@ import numpy as np
 
 from markovia.errors import UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian
-from markovia.learning.components.discrete import Bernoulli, Categorical
+from markovia.learning.components.discrete import Categorical
 from markovia.learning.components.families import Components
-from markovia.learning.components.gaussian import Gaussian
 from markovia.learning.components.regressions import LaggedCategorical, RegressionGaussian
 from markovia.learning.components.tied import expanded
 from markovia.learning.sequences.chain_laws import Driven, HigherOrder
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.hidden_states.component_nodes import add_components, column_names
 from markovia.models.temporal.unrolled import hidden_markov_model, markov_chain
 from markovia.runtime.array_types import Array
 
@@ -24,7 +24,7 @@ def unrolled(start: Array, transition: Array, emission: Components, T: int) -> B
     if isinstance(emission, Categorical):
         return hidden_markov_model(start, transition, emission.probs, T, symbols=emission.symbols)
     network = markov_chain(start, transition, T, variable="z", name="hidden_markov_model")
-    add_emissions(network, emission, T)
+    _add_emissions(network, emission, T)
     return network
 
 
@@ -47,7 +47,7 @@ def unrolled_durations(
         else:
             network.add(f"z{t}", states=states, parents=[f"z{t - 1}", f"c{t - 1}"], p=moved)
             network.add(f"c{t}", states=left, parents=[f"z{t}", f"c{t - 1}"], p=counted)
-    add_emissions(network, emission, T)
+    _add_emissions(network, emission, T)
     return network
 
 
@@ -78,7 +78,7 @@ def unrolled_law(model: Any, k: int, inputs: Array | None, T: int) -> BayesianNe
     elif isinstance(emission, RegressionGaussian):
         _add_regressions(network, emission, inputs, T)
     else:
-        add_emissions(network, emission, T)
+        _add_emissions(network, emission, T)
     return network
 
 
@@ -114,26 +114,10 @@ def _counters(transition: Array, lengths: Array) -> tuple[Array, Array]:
     return moved, counted
 
 
-def add_emissions(network: BayesianNetwork, emission: Components, T: int) -> None:  # noqa: N803
+def _add_emissions(network: BayesianNetwork, emission: Components, T: int) -> None:  # noqa: N803
     """Add observations `x0`, `x1`, ... of states `z0`, `z1`, ..."""
-    if isinstance(emission, Categorical):
-        for t in range(T):
-            network.add(f"x{t}", states=list(emission.symbols), parents=[f"z{t}"], p=emission.probs)
-        return
-    if not isinstance(emission, Bernoulli | Gaussian):
-        raise UnsupportedModel(
-            f"only categorical, Bernoulli and Gaussian emissions are unrolled, not {type(emission).__name__}"
-        )
-    d = len(emission.params[emission.names[0]][0])
     for t in range(T):
-        names = [f"x{t}"] if d == 1 else [f"x{t}_{j}" for j in range(d)]
-        for j, name in enumerate(names):
-            if isinstance(emission, Bernoulli):
-                table = np.column_stack([1.0 - emission.probs[:, j], emission.probs[:, j]])
-                network.add(name, states=[0, 1], parents=[f"z{t}"], p=table)
-            else:
-                by_state = {k: given_earlier(emission, k, j, names) for k in range(emission.n_states)}
-                network.add(name, by_state, parents=[f"z{t}"])
+        add_components(network, emission, column_names(f"x{t}", emission), [f"z{t}"])
 
 
 def two_slices(start: Array, transition: Array, emission: Components) -> DynamicBayesianNetwork:
@@ -144,7 +128,7 @@ def two_slices(start: Array, transition: Array, emission: Components) -> Dynamic
     later.add("z@-1", states=states)
     later.add("z", states=states, parents=["z@-1"], p=transition)
     for network in (first, later):
-        _emit(network, emission, len(states))
+        add_components(network, emission, column_names("x", emission), ["z"])
     return DynamicBayesianNetwork(first, later)
 
 
@@ -163,39 +147,5 @@ def two_slices_durations(
     later.add("z", states=states, parents=["z@-1", "c@-1"], p=moved)
     later.add("c", states=left, parents=["z", "c@-1"], p=counted)
     for network in (first, later):
-        _emit(network, emission, k)
+        add_components(network, emission, column_names("x", emission), ["z"])
     return DynamicBayesianNetwork(first, later)
-
-
-def _emit(network: BayesianNetwork, emission: Components, k: int) -> None:
-    """Add the observations of a step, given its state `z`."""
-    if isinstance(emission, Gaussian):
-        d = emission.means.shape[1]
-        names = ["x"] if d == 1 else [f"x_{j}" for j in range(d)]
-        for j, name in enumerate(names):
-            network.add(name, {i: given_earlier(emission, i, j, names) for i in range(k)}, parents=["z"])
-        return
-    for name, (known, table) in _symbols(emission).items():
-        network.add(name, states=known, parents=["z"], p=table)
-
-
-def _symbols(emission: Components) -> dict[str, tuple[list[Any], Array]]:
-    """Return the names of observations with their states and tables."""
-    if isinstance(emission, Categorical):
-        return {"x": (list(emission.symbols), emission.probs)}
-    if isinstance(emission, Bernoulli):
-        ones = emission.probs.T
-        names = ["x"] if len(ones) == 1 else [f"x_{j}" for j in range(len(ones))]
-        return {n: ([0, 1], np.column_stack([1.0 - p, p])) for n, p in zip(names, ones, strict=True)}
-    raise UnsupportedModel(
-        f"dynamic networks have tables, and {type(emission).__name__} emissions have none; unroll(T) may do"
-    )
-
-
-def given_earlier(emission: Gaussian, k: int, j: int, names: list[str]) -> LinearGaussian:
-    """Return column j of a state's Gaussian given the columns before it."""
-    mean, covariance = emission.means[k], emission.covariances[k]
-    weights = np.linalg.solve(covariance[:j, :j], covariance[:j, j])
-    bias = mean[j] - weights @ mean[:j]
-    variance = covariance[j, j] - weights @ covariance[:j, j]
-    return LinearGaussian(float(bias), dict(zip(names[:j], weights.tolist(), strict=True)), float(variance))

@@ -5,25 +5,23 @@ topics x words); topics of documents are drawn given those topics unless it writ
 perplexity, coherence, tables of words and pictures are here.
 """
 
-import os
-import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.text.corpus import Corpus
 from markovia.data.text.document_texts import Tokenizer
 from markovia.data.text.vocabulary import Vocabulary
-from markovia.errors import InvalidArgument, OutsideVocabularyWarning, outside
+from markovia.errors import InvalidArgument, OutsideVocabularyWarning, warn_user
 from markovia.learning.latent.topic_coherence import Measure, coherence
 from markovia.learning.latent.topic_documents import average_proportions
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Choice, Whole, check, check_options
-from markovia.runtime.estimator import Estimator, kept_on_failure
+from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.ports import Savable
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import aligned, html_table
 
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
 Ranking = Literal["probability", "lift", "relevance", "specificity"]
 
 
-class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+class TopicModel(TransformingEstimator, Savable):
     """The base of models of topics.
 
     Attributes
@@ -80,11 +78,10 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator): 
         y
             What is known of each document, where the model learns from that too.
         """
-        with kept_on_failure(self):
-            check_options(self)
+        with fitting(self):
             corpus = read_documents(X)
             self._begin(corpus)
-            self._learn(corpus, y, generator(seed_of(self.random_state)))
+            self._learn(corpus, y, generator(self.random_state))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:  # noqa: N803
@@ -99,7 +96,7 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator): 
         proportions.
         """
         check_is_fitted(self, "components_")
-        return self._proportions(self._corpus(X), seed_of(self.random_state))
+        return self._proportions(self._corpus(X), self.random_state)
 
     @property
     def topic_word_(self) -> Array:
@@ -245,17 +242,11 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator): 
 
     def plot_map(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw topics as discs, near each other where their words are alike."""
-        drawn: Axes = ports.call("plot-topic-map", self, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-topic-map", self, ax=ax, title=title)
 
     def plot_documents(self, X: Any, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":  # noqa: N803
         """Draw of which topics documents are composed."""
-        drawn: Axes = ports.call("plot-documents", self, self._corpus(X), ax=ax, title=title)
-        return drawn
-
-    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
-        """Write the model to a JSON file, from which `markovia.load` reads it."""
-        ports.call("save", self, path, **options)
+        return ports.draw("plot-documents", self, self._corpus(X), ax=ax, title=title)
 
     def _begin(self, corpus: Corpus) -> None:
         """Take over the words of a corpus."""
@@ -296,19 +287,15 @@ class TopicModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator): 
         corpus = Corpus.read(X, own)
         missed = int(corpus.unknown.sum())
         if missed and not isinstance(X, Corpus):
-            warnings.warn(
+            warn_user(
                 f"{missed:,} of {missed + len(corpus.words):,} words are not in the vocabulary and tell nothing",
                 OutsideVocabularyWarning,
-                stacklevel=outside(),
             )
         return corpus
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {"positive_only": True, "sparse": True, "string": True}
 
     def __str__(self) -> str:
         if not hasattr(self, "components_"):
@@ -341,11 +328,3 @@ def log_probability(proportions: Array, topic_word: Array, corpus: Corpus) -> fl
         p = np.einsum("nk,nk->n", proportions[owners[piece]], by_word[corpus.words[piece]])
         total += float(np.log(np.maximum(p, np.finfo(float).tiny)).sum())
     return total
-
-
-def seed_of(random_state: Any) -> Seed:
-    """Return what `random_state` says, as a seed."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31))
-    found: Seed = random_state
-    return found

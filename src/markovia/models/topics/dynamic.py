@@ -125,11 +125,7 @@ class DynamicTopics(ClimbingTopics):
 
     def _slices(self, times: Any, n: int) -> Ints:
         """Return the positions of times; those after the last are taken as the last, as the walk goes on from there."""
-        given = np.asarray(times)
-        if given.shape != (n,):
-            raise InvalidArgument(
-                f"times= is one time a document, {n} of them, not an array of shape {given.shape}"
-            )
+        given: Array = given_for_each(times, n, "time", "times")
         return np.clip(np.searchsorted(self.times_, given, side="right") - 1, 0, len(self.times_) - 1)
 
     def word_path(self, word: str) -> "pd.DataFrame":
@@ -159,8 +155,7 @@ class DynamicTopics(ClimbingTopics):
         self, topic: int, words: int | list[str] = 6, *, ax: "Axes | None" = None, title: str | None = None
     ) -> "Axes":
         """Draw how words of a topic come and go, with 95 % bands; by default those that change most."""
-        drawn: Axes = ports.call("plot-words-over-time", self, topic, words, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-words-over-time", self, topic, words, ax=ax, title=title)
 
     def plot_shares(
         self,
@@ -171,5 +166,4 @@ class DynamicTopics(ClimbingTopics):
         title: str | None = None,
     ) -> "Axes":
         """Draw how much of the documents of each time each topic is."""
-        drawn: Axes = ports.call("plot-topics-over-time", self, self._corpus(X), times, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-topics-over-time", self, self._corpus(X), times, ax=ax, title=title)

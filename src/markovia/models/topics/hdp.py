@@ -5,36 +5,25 @@ posterior over how many (`inference/collapsed/hdp_topics`); online variational i
 References: Teh and others (2006); Wang, Paisley and Blei (2011).
 """
 
-import os
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
-from markovia.factors.tables.factor import Factor
-from markovia.factors.tables.variable import Variable
+from markovia.inference.collapsed.concentrations import CONCENTRATION, ConcentrationSetting, concentration_of
 from markovia.inference.collapsed.hdp_online import OnlineHDP
 from markovia.inference.collapsed.hdp_topics import DirectAssignment, Franchise, HDPPriors
-from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_runs import burn_in_of
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
 from markovia.models.topics.base import TopicModel, read_documents
-from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import (
-    POSITIVE,
-    Count,
-    Damping,
-    Decay,
-    Positive,
-    TimeLimit,
-    Whole,
-    check,
-    check_options,
-)
+from markovia.runtime.checks import Count, Damping, Decay, FromZeroOrNone, Positive, Whole
 from markovia.runtime.clock import Clock
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
 
 SAMPLERS = {"direct": DirectAssignment, "franchise": Franchise}
@@ -43,7 +32,7 @@ ETA = 0.05
 
 
 @dataclass(eq=False, repr=False)
-class HDP(TopicModel):
+class HDP(SamplerSettings, TopicModel):
     """Topics of documents by a hierarchical Dirichlet process: their number is learned.
 
     Parameters
@@ -97,21 +86,17 @@ class HDP(TopicModel):
     max_iter: Count = 200
     _: KW_ONLY
     method: Literal["direct", "franchise", "online"] = "direct"
-    burn_in: Annotated[int | None, Whole(0, none=True)] = None
-    n_start: Annotated[int | None, Whole(0, none=True)] = None
-    alpha: Any = (1.0, 1.0)
-    gamma: Any = (1.0, 1.0)
-    eta: Any = None
+    burn_in: FromZeroOrNone = None
+    n_start: FromZeroOrNone = None
+    alpha: ConcentrationSetting = (1.0, 1.0)
+    gamma: ConcentrationSetting = (1.0, 1.0)
+    eta: Annotated[Any, replace(CONCENTRATION, none=True)] = None
     min_mass: Damping = 0.01
     truncation: Annotated[int, Whole(2)] = 100
     document_truncation: Annotated[int, Whole(2)] = 15
     batch_size: Count = 256
     learning_offset: Positive = 10.0
     learning_decay: Decay = 0.6
-    random_state: Any = None
-    time_limit: TimeLimit = None
-    checkpoint: str | os.PathLike[str] | None = None
-    progress: bool | None = False
 
     def n_components_posterior(self) -> Posterior:
         """Return the posterior of the number of topics over `min_mass`, from the draws kept."""
@@ -119,45 +104,34 @@ class HDP(TopicModel):
             raise InvalidArgument(
                 "the number of topics has a posterior after fit(), by 'direct' or 'franchise'"
             )
-        numbers, times = np.unique(self.n_components_draws_, return_counts=True)
-        variable = Variable("topics", [int(k) for k in numbers])
         info = Info(f"{self.method} Gibbs sampling", iterations=self.n_iter_)
-        return Posterior(Factor([variable], times / times.sum()), info)
+        return Posterior.of_draws("topics", self.n_components_draws_, info)
 
     def partial_fit(self, X: Any, y: Any = None, *, n_documents: int | None = None) -> Self:  # noqa: N803
         """Take in some more documents, for "online"; `n_documents` is how many there will be in all.
 
         The vocabulary is that of the first ones; give a `Corpus` with all words where they may not have them.
         """
-        check_options(self)
-        self._check()
-        if self.method != "online":
-            raise InvalidArgument("partial_fit is for method='online'; fit() takes all documents")
-        corpus = self._corpus(X) if hasattr(self, "vocabulary_") else read_documents(X)
-        if not hasattr(self, "_online"):
-            self._begin(corpus)
-            self._begin_online(n_documents or len(corpus), generator(self.random_state))
-        self._online.n_documents = n_documents or max(self._online.n_documents, len(corpus))
-        self._take_online(self._online.update(corpus.words, corpus.offsets).sum(axis=0))
+        with fitting(self):
+            if self.method != "online":
+                raise InvalidArgument("partial_fit is for method='online'; fit() takes all documents")
+            corpus = self._corpus(X) if hasattr(self, "vocabulary_") else read_documents(X)
+            if not hasattr(self, "_online"):
+                self._begin(corpus)
+                self._begin_online(n_documents or len(corpus), generator(self.random_state))
+            self._online.n_documents = n_documents or max(self._online.n_documents, len(corpus))
+            self._take_online(self._online.update(corpus.words, corpus.offsets).sum(axis=0))
         return self
 
-    def _check(self) -> None:
-        for name in ("alpha", "gamma", "eta"):
-            concentration_of(name, getattr(self, name), none=name == "eta")
-        if self.burn_in is not None and self.burn_in >= self.max_iter:
-            raise InvalidArgument(
-                f"burn_in={self.burn_in} leaves no draws of max_iter={self.max_iter} sweeps"
-            )
-
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        self._check()
+        burn_in = burn_in_of(self.burn_in, self.max_iter)
         if self.method == "online":
             self._learn_online(corpus, rng)
             return
-        eta = (1.0, 1.0) if self.eta is None else concentration_of("eta", self.eta)
-        priors = HDPPriors(concentration_of("alpha", self.alpha), concentration_of("gamma", self.gamma), eta)
+        eta = concentration_of((1.0, 1.0) if self.eta is None else self.eta)
+        priors = HDPPriors(concentration_of(self.alpha), concentration_of(self.gamma), eta)
         sampler = SAMPLERS[self.method](corpus.words, corpus.offsets, len(corpus.vocabulary), priors)
-        sampler.settling = burn_in = self.max_iter // 2 if self.burn_in is None else self.burn_in
+        sampler.settling = burn_in
         sampler.start(min(50, max(len(corpus.words) // 20, 1)) if self.n_start is None else self.n_start, rng)
         if isinstance(eta, tuple):
             sampler.eta = min(ETA, sampler.eta)
@@ -168,17 +142,11 @@ class HDP(TopicModel):
             numbers = [over, (sampler.totals > 0).sum(), sampler.alpha, sampler.gamma, sampler.eta]
             return {"numbers": np.array(numbers, dtype=np.float64)}
 
-        run = run_sampler(
-            sampler, self.max_iter, rng, burn_in=burn_in, keep=keep, time_limit=self.time_limit, progress=self.progress,
-            checkpoint=self.checkpoint, name="HDP",
-            digest=digest_of(corpus.words, corpus.offsets, self.method, priors, self.min_mass, burn_in),
-        )  # fmt: skip
-        if not run.draws:  # cut before draws were kept: the state it had reached
-            run.draws.append(keep())
+        about = (corpus.words, corpus.offsets, self.method, priors, self.min_mass, burn_in)
+        run = self._sweeps(sampler, rng, keep, burn_in=burn_in, name="HDP", about=about)
         numbers = np.array([draw["numbers"] for draw in run.draws])
         self.n_components_draws_, self.n_topics_draws_ = numbers[:, :2].T.astype(np.int64)
         self.alpha_, self.gamma_, self.eta_ = numbers[:, 2:].mean(axis=0).tolist()
-        self.history_, self.n_iter_ = run.history, run.sweeps
         words, weights = sampler.collected()
         self._take(words, weights)
 
@@ -195,12 +163,12 @@ class HDP(TopicModel):
     # -- online variational inference --------------------------------------------------------------------------
 
     def _begin_online(self, n_documents: int, rng: np.random.Generator) -> None:
-        def number(name: str, default: float) -> float:
-            said = getattr(self, name)
-            said = default if said is None else concentration_of(name, said)
+        def mean(setting: Any) -> float:
+            said = concentration_of(setting)
             return said[0] / said[1] if isinstance(said, tuple) else said
 
-        self.alpha_, self.gamma_, self.eta_ = number("alpha", 1.0), number("gamma", 1.0), number("eta", ETA)
+        self.alpha_, self.gamma_ = mean(self.alpha), mean(self.gamma)
+        self.eta_ = mean(ETA if self.eta is None else self.eta)
         self._online = OnlineHDP(
             self.n_features_in_, n_documents, self.truncation, self.document_truncation, alpha=self.alpha_,
             gamma=self.gamma_, eta=self.eta_, offset=self.learning_offset, decay=self.learning_decay, rng=rng,
@@ -226,19 +194,3 @@ class HDP(TopicModel):
         self._take(np.maximum(words, 0.0), self._online.topic_weights())
 
     _not_saved = ("_online",)
-
-
-def concentration_of(name: str, said: Any, *, none: bool = False) -> Any:
-    """Return a concentration as a number, or as shape and rate of its gamma prior."""
-    if none and said is None:
-        return None
-    if isinstance(said, tuple | list) and len(said) == 2:
-        for part in said:
-            check(name, part, POSITIVE)
-        return float(said[0]), float(said[1])
-    if isinstance(said, tuple | list | str) or said is None:
-        raise InvalidArgument(
-            f"{name}= is a number, above 0, or shape and rate of a gamma prior, not {said!r}"
-        )
-    check(name, said, POSITIVE)
-    return float(said)

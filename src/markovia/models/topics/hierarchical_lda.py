@@ -5,31 +5,33 @@ documents share rise to the root, special ones sink to the leaves. How many bran
 Reference: Blei, Griffiths and Jordan (2010).
 """
 
-import os
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
+from markovia.inference.collapsed.concentrations import ConcentrationSetting, concentration_of
 from markovia.inference.collapsed.nested_topics import NestedTopics
 from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.learning.latent.topic_documents import average_proportions
 from markovia.models.topics.base import TopicModel
-from markovia.models.topics.hdp import concentration_of
-from markovia.optimise.checkpoint import digest_of
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import POSITIVE, Count, TimeLimit, Whole, check
+from markovia.runtime.checks import POSITIVE, Count, Either, Several, Whole, check
 from markovia.runtime.seeds import Seed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+NAME = "hierarchical LDA"
+ByLevel: TypeAlias = Annotated[Any, Either((POSITIVE, Several(POSITIVE, "such numbers, one a level")))]
+
 
 @dataclass(eq=False, repr=False)
-class HierarchicalLDA(TopicModel):
+class HierarchicalLDA(SamplerSettings, TopicModel):
     """A tree of topics over documents.
 
     Parameters
@@ -76,43 +78,28 @@ class HierarchicalLDA(TopicModel):
 
     depth: Annotated[int, Whole(2)] = 3
     _: KW_ONLY
-    max_iter: Count = 200
-    alpha: Any = 1.0
-    eta: Any = 1.0
-    gamma: Any = (1.0, 1.0)
+    alpha: ByLevel = 1.0
+    eta: ByLevel = 1.0
+    gamma: ConcentrationSetting = (1.0, 1.0)
     n_init: Count = 6
-    random_state: Any = None
-    time_limit: TimeLimit = None
-    checkpoint: str | os.PathLike[str] | None = None
-    progress: bool | None = False
 
     def _by_level(self, name: str) -> Array:
         said = getattr(self, name)
         values = [said] * self.depth if np.ndim(said) == 0 else list(said)
         if len(values) != self.depth:
             raise InvalidArgument(f"{name}= is one number, or {self.depth}, one a level, not {said!r}")
-        for value in values:
-            check(name, value, POSITIVE)
         return np.array(values, dtype=np.float64)
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        gamma, alphas, etas = (
-            concentration_of("gamma", self.gamma),
-            self._by_level("alpha"),
-            self._by_level("eta"),
-        )
-        run_options: dict[str, Any] = {
-            "time_limit": self.time_limit,
-            "progress": self.progress,
-            "name": "hierarchical LDA",
-        }
+        gamma, alphas, etas = concentration_of(self.gamma), self._by_level("alpha"), self._by_level("eta")
+        limits: dict[str, Any] = {"time_limit": self.time_limit, "progress": self.progress}
         tried = []
         for _ in range(self.n_init):  # trees differ by where they begin: a race, and the best goes on
             sampler = NestedTopics(corpus.words, corpus.offsets, len(corpus.vocabulary), alphas, etas, gamma)
             sampler.settling = self.max_iter // 2
             sampler.start(rng)
             if self.n_init > 1:
-                run_sampler(sampler, max(self.max_iter // 2, 1), rng, **run_options)
+                run_sampler(sampler, max(self.max_iter // 2, 1), rng, **limits, name=NAME)
             tried.append((sampler.log_prob(), sampler))
         sampler = max(tried, key=lambda one: one[0])[1]
         best = -np.inf
@@ -126,18 +113,12 @@ class HierarchicalLDA(TopicModel):
                 found |= {f"best_{name}": array.copy() for name, array in sampler.state().items()}
             return found
 
-        digest = digest_of(corpus.words, corpus.offsets, alphas, etas, gamma, self.max_iter // 2, self.n_init)
-        run = run_sampler(
-            sampler, self.max_iter, rng, burn_in=self.max_iter // 2, keep=keep, checkpoint=self.checkpoint, digest=digest,
-            **run_options,
-        )  # fmt: skip
-        if not run.draws:
-            run.draws.append(keep())
+        about = (corpus.words, corpus.offsets, alphas, etas, gamma, self.max_iter // 2, self.n_init)
+        run = self._sweeps(sampler, rng, keep, burn_in=self.max_iter // 2, name=NAME, about=about)
         last = max(i for i, draw in enumerate(run.draws) if "best_levels" in draw)
         state = run.draws[last]
         sampler.restore({k.removeprefix("best_"): v for k, v in state.items() if k.startswith("best_")})
         self.n_components_draws_ = np.array([int(draw["nodes"]) for draw in run.draws])
-        self.history_, self.n_iter_ = run.history, run.sweeps
         self._take(sampler, etas)
 
     def _take(self, sampler: NestedTopics, etas: Array) -> None:
@@ -208,8 +189,7 @@ class HierarchicalLDA(TopicModel):
 
     def plot_tree(self, n: int = 4, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
         """Draw the tree, the leading words of each node in it."""
-        drawn: Axes = ports.call("plot-topic-tree", self, n, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-topic-tree", self, n, ax=ax, title=title)
 
     def node_documents(self, node: int) -> Ints:
         """Return the places of the documents whose path leads through a node."""

@@ -11,7 +11,6 @@ from markovia.inference.collapsed.averaged_draws import AveragedDraws
 from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.collapsed.syntax_sampler import SyntaxTopics
 from markovia.learning.latent.topic_em import normalised
-from markovia.models.topics.base import seed_of
 from markovia.models.topics.lda_priors import prior_counts
 from markovia.models.topics.sampled import SampledTopics, first_halves
 from markovia.runtime.array_types import Array
@@ -118,7 +117,7 @@ class HMMLDA(SampledTopics):
     def assign(self, X: Any) -> list[list[tuple[str, int, int]]]:  # noqa: N803
         """Return each document's words with class and topic (-1 outside class 0), as the last sweep over them drew."""
         corpus = self._corpus(X)
-        sampler, _ = self._new(corpus, seed_of(self.random_state))
+        sampler, _ = self._new(corpus, self.random_state)
         each = list(zip(corpus.words.tolist(), sampler.group.tolist(), sampler.topic.tolist(), strict=True))
         named = [(self.vocabulary_[w], c, k) for w, c, k in each]
         return [named[a:b] for a, b in zip(corpus.offsets[:-1], corpus.offsets[1:], strict=True)]

@@ -13,11 +13,11 @@ import numpy as np
 
 from markovia.data.text.corpus import BATCH, Corpus, CorpusStream
 from markovia.errors import InvalidArgument
-from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.inference.collapsed.topic_gibbs import CollapsedTopics
 from markovia.inference.collapsed.topic_uncollapsed import UncollapsedTopics
 from markovia.learning.latent.topic_variational import BoundedTopics, DocumentSteps, climbed, online_step
-from markovia.models.topics.base import read_documents, seed_of
+from markovia.models.topics.base import read_documents
 from markovia.models.topics.lda_priors import prior_counts, seeded_places, word_priors
 from markovia.models.topics.lda_questions import TopicQuestions
 from markovia.optimise.ascent import Climb, climb
@@ -27,18 +27,18 @@ from markovia.runtime.checks import (
     Count,
     CountOrNone,
     Decay,
+    FromZeroOrNone,
+    Kind,
     NumberRange,
     Positive,
-    TimeLimit,
     Tolerance,
-    Whole,
-    check_options,
 )
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import kept_on_failure
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import Seed, generator
 
 SAMPLED = ("gibbs", "uncollapsed")
+SEEDS = Kind((Mapping,), "a mapping from topics to lists of words", none=True)
 LEARNED = 0.1
 """Where priors that are learned begin."""
 START = 50
@@ -50,7 +50,7 @@ FEW = 7
 
 
 @dataclass(eq=False, repr=False)
-class LDA(TopicQuestions):
+class LDA(SamplerSettings, TopicQuestions):
     """Topics of documents, by latent Dirichlet allocation.
 
     Parameters
@@ -115,14 +115,14 @@ class LDA(TopicQuestions):
     n_components: Count = 10
     _: KW_ONLY
     method: Literal["gibbs", "vb", "online", "uncollapsed", "map"] = "gibbs"
-    max_iter: CountOrNone = None
+    max_iter: CountOrNone = None  # type: ignore[assignment]  # None is what is usual for the method
     tol: Tolerance = 1e-4
     doc_topic_prior: Any = None
     topic_word_prior: Any = None
     learn_priors: bool | None = None
-    seeds: Mapping[int, Sequence[str]] | None = None
+    seeds: Annotated[Mapping[int, Sequence[str]] | None, SEEDS] = None
     seed_weight: Tolerance = 50.0
-    burn_in: Annotated[int | None, Whole(0, none=True)] = None
+    burn_in: FromZeroOrNone = None
     n_draws: Count = 10
     learning_decay: Decay = 0.7
     learning_offset: Tolerance = 10.0
@@ -131,10 +131,7 @@ class LDA(TopicQuestions):
     max_doc_update_iter: CountOrNone = None
     mean_change_tol: Positive = 1e-3
     n_jobs: int | None = None
-    random_state: Any = None
-    time_limit: TimeLimit = None
     progress: bool | None = None
-    checkpoint: str | os.PathLike[str] | None = None
 
     _not_saved = ("_draws", "_offsets", "_state")
 
@@ -142,14 +139,13 @@ class LDA(TopicQuestions):
         """Learn the topics of documents: a `Corpus` or its stream, or what `Corpus.read` takes; "online" streams a path."""
         if self.method != "online" or not isinstance(X, CorpusStream | str | os.PathLike):
             return super().fit(X, y)
-        with kept_on_failure(self):
-            check_options(self)
+        with fitting(self):
             stream = X if isinstance(X, CorpusStream) else Corpus.stream(X, batch_size=self.batch_size)
             self.vocabulary_, self._tokenizer = list(stream.vocabulary), stream.tokenizer
             self.n_features_in_ = len(self.vocabulary_)
             self.word_frequency_ = np.full(self.n_features_in_, 1.0 / max(self.n_features_in_, 1))
             n = sum(len(piece) for piece in stream)
-            self._online(stream, n, generator(seed_of(self.random_state)))
+            self._online(stream, n, generator(self.random_state))
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
@@ -157,14 +153,13 @@ class LDA(TopicQuestions):
 
         `total_samples` says how many documents there will be (by default as many as were seen).
         """
-        with kept_on_failure(self):
-            check_options(self)
+        with fitting(self):
             first = not hasattr(self, "components_")
             corpus = read_documents(X) if first else self._corpus(X)
             if first:
                 self._begin(corpus)
                 n = self.total_samples or len(corpus)
-                self._start_online(corpus, n, generator(seed_of(self.random_state)))
+                self._start_online(corpus, n, generator(self.random_state))
             elif not hasattr(self, "_seen"):  # learned by another method: go on from its topics
                 self.n_batch_iter_, self._seen = 1, 0
             self._seen += len(corpus)
@@ -220,15 +215,12 @@ class LDA(TopicQuestions):
         learned, sweeps = self._learned, self._passes
         sampler = self._sampler(corpus, learn=learned)
         burn_in = min(sweeps // 2 if self.burn_in is None else self.burn_in, sweeps - 1)
-        digest = digest_of(
-            corpus.words, corpus.offsets, sampler.prior, sampler.word_prior, self.method, learned
-        )
-        run = run_sampler(
-            sampler, sweeps, rng, burn_in=burn_in, thin=max(1, -(-(sweeps - burn_in) // self.n_draws)),
-            keep=lambda: _kept(sampler), time_limit=self.time_limit, progress=self.progress, checkpoint=self.checkpoint,
-            digest=digest, name="LDA",
+        about = (corpus.words, corpus.offsets, sampler.prior, sampler.word_prior, self.method, learned)
+        run = self._sweeps(
+            sampler, rng, lambda: _kept(sampler), sweeps=sweeps, burn_in=burn_in,
+            thin=max(1, -(-(sweeps - burn_in) // self.n_draws)), about=about, name="LDA",
         )  # fmt: skip
-        self._draws, self._offsets = run.draws or [_kept(sampler)], corpus.offsets
+        self._draws, self._offsets = run.draws, corpus.offsets
         counts, mixed = (
             np.mean([d[name] for d in self._draws], axis=0) for name in ("word_counts", "document_counts")
         )
@@ -239,12 +231,7 @@ class LDA(TopicQuestions):
         self.components_ = np.ascontiguousarray((counts + sampler.word_prior).T)
         mixed += sampler.prior
         self.doc_topic_ = mixed / mixed.sum(axis=1, keepdims=True)
-        self.history_, self.n_iter_, self.stopped_, self.converged_ = (
-            run.history,
-            run.sweeps,
-            run.reason,
-            True,
-        )
+        self.stopped_, self.converged_ = run.reason, True
 
     def _begin_topics(self, corpus: Corpus) -> Codes | None:
         """Return the topics of seeded words, -1 for others."""

@@ -8,7 +8,6 @@ import numpy as np
 from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Kind, check
 
 
 def prior_counts(
@@ -35,7 +34,6 @@ def prior_counts(
 def seeded_places(seeds: Any, n_topics: int, vocabulary: list[str]) -> list[tuple[int, int]]:
     """Return the topic and the position of each word that leads one."""
     known, found = Vocabulary.of(vocabulary), []
-    check("seeds", seeds, Kind((Mapping,), "a mapping from topics to lists of words"))
     for topic, words in seeds.items():
         if not isinstance(topic, int | np.integer) or not 0 <= topic < n_topics:
             raise InvalidArgument(f"seeds= names topic {topic!r}; topics are 0 ... {n_topics - 1}")

@@ -176,5 +176,4 @@ class TopicQuestions(TopicModel):
         label = {"vb": "bound", "online": "bound a word", "map": "log posterior"}.get(
             self.method, "log joint probability"
         )
-        drawn: Axes = ports.call("plot-convergence", self.history_, label=label, ax=ax, title=title)
-        return drawn
+        return ports.draw("plot-convergence", self.history_, label=label, ax=ax, title=title)

@@ -1,7 +1,7 @@
 """Probabilistic latent semantic indexing: proportions and topics without priors, by (tempered) EM."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -10,11 +10,13 @@ from markovia.learning.latent.topic_em import TopicTables, fold_in, learn_plsi, 
 from markovia.models.topics.climbing import ClimbingTopics
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, NumberRange, Tolerance, check
+from markovia.runtime.checks import Choice, Count, Either, NumberRange, Tolerance
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed
 
-POWER = NumberRange(0.0, 1.0, open="low", said="a number above 0, at most 1")
+POWER = Either(
+    (NumberRange(0.0, 1.0, open="low", said="a number above 0, at most 1"), Choice(("auto",))), none=True
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -61,14 +63,12 @@ class PLSI(ClimbingTopics):
 
     n_components: Count = 10
     _: KW_ONLY
-    tempering: float | Literal["auto"] | None = None
+    tempering: Annotated[float | Literal["auto"] | None, POWER] = None
     max_iter: Count = 500
     tol: Tolerance = 1e-6
     n_init: Count = 1
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
-        if self.tempering not in (None, "auto"):
-            check("tempering", self.tempering, POWER)
         counts, k = corpus.counts(), self.n_components
 
         def start() -> tuple[Array, Array]:

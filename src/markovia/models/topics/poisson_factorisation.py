@@ -1,27 +1,27 @@
 """Poisson factorisation: tables of counts as sums of factors, as many as the data need (gamma-process prior)."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.gamma_poisson_gibbs import GammaPoissonGibbs
-from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.learning.latent.gamma_poisson_vb import expected_activities, first_fit, step
 from markovia.models.classifiers.feature_rows import check_counts, numbers
 from markovia.optimise.ascent import climb
 from markovia.optimise.checkpoint import Checkpoint, digest_of
-from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit, Tolerance, check_options
-from markovia.runtime.estimator import Estimator, kept_on_failure
-from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.checks import Count, CountOrNone, Positive, Tolerance
+from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.ports import Savable
+from markovia.runtime.seeds import generator
 
 TRUNCATION = 30
 """Factors at most where their number is left open."""
@@ -35,7 +35,7 @@ TEXTS = "mk.topics.Corpus.read counts the words of texts"
 
 
 @dataclass(eq=False, repr=False)
-class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+class PoissonFactorisation(SamplerSettings, TransformingEstimator, Savable):
     """Counts as sums of factors: x_nd ~ Poisson(sum_k weight_k activity_nk component_kd).
 
     Parameters
@@ -86,10 +86,6 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
     activity_prior: Positive = 0.5
     component_prior: Positive = 0.1
     tol: Tolerance = 1e-6
-    random_state: Seed = None
-    time_limit: TimeLimit = None
-    progress: bool | None = False
-    checkpoint: str | os.PathLike[str] | None = None
 
     def fit(self, X: Any, y: Any = None) -> "PoissonFactorisation":  # noqa: N803
         """Learn factors from counts, dense or sparse.
@@ -101,8 +97,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         y
             Ignored.
         """
-        check_options(self)
-        with kept_on_failure(self):
+        with fitting(self):
             rng = generator(self.random_state)
             k = TRUNCATION if self.n_components is None else int(self.n_components)
             masses = np.full(k, self.concentration / k if self.n_components is None else 1.0)
@@ -150,29 +145,20 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
             row, column, whole, x.shape, masses, self.activity_prior, self.component_prior, rng
         )
 
-    def _digest(self, data: GammaPoissonGibbs) -> str:
-        return digest_of(data.rows, data.columns, data.counts, data.masses, self.component_prior, self.method)
+    def _about(self, data: GammaPoissonGibbs) -> tuple[Any, ...]:
+        """Return what tells one run's file from another's."""
+        return data.rows, data.columns, data.counts, data.masses, self.component_prior, self.method
 
     def _sampled(self, sampler: GammaPoissonGibbs, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         def kept() -> dict[str, Array]:
             totals = sampler.of_rows.sum(axis=0)
             return {"profiles": sampler.profiles.copy(), "rates": sampler.rates.copy(), "totals": totals}
 
-        run = run_sampler(
-            sampler,
-            self.max_iter,
-            rng,
-            burn_in=self.max_iter // 2,
-            thin=max(self.max_iter // 200, 1),
-            keep=kept,
-            time_limit=self.time_limit,
-            progress=self.progress,
-            checkpoint=self.checkpoint,
-            digest=self._digest(sampler),
-            name="Poisson factors",
-        )
-        draws = run.draws or [kept()]
-        self.history_, self.n_iter_, self.converged_ = run.history, run.sweeps, run.reason is None
+        run = self._sweeps(
+            sampler, rng, kept, burn_in=self.max_iter // 2, thin=max(self.max_iter // 200, 1), name="Poisson factors",
+            about=self._about(sampler),
+        )  # fmt: skip
+        draws, self.converged_ = run.draws, run.reason is None
         self.n_components_draws_ = np.array([int((d["totals"] > 0).sum()) for d in draws])
         profiles, rates, totals = (
             np.mean([d[n] for d in draws], axis=0) for n in ("profiles", "rates", "totals")
@@ -183,7 +169,7 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         found = climb(
             partial(step, sampler), first_fit(sampler), max_iter=self.max_iter, tol=self.tol,
             size=float(sampler.counts.sum()), time_limit=self.time_limit, progress=self.progress, name="Poisson factors",
-            checkpoint=Checkpoint(self.checkpoint, self._digest(sampler)),
+            checkpoint=Checkpoint(self.checkpoint, digest_of(*self._about(sampler))),
         )  # fmt: skip
         self.history_, self.n_iter_, self.converged_ = found.history, len(found.history), found.converged
         found.warn(self.tol)
@@ -214,13 +200,6 @@ class PoissonFactorisation(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Es
         dense = x.toarray() if hasattr(x, "toarray") else x
         return float((dense * np.log(mean) - mean - gammaln(dense + 1.0)).mean())
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to a file that `mk.load` reads."""
-        ports.call("save", self, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.positive_only = True
-        tags.input_tags.categorical = True  # whole numbers
-        return tags
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {"sparse": True, "positive_only": True, "categorical": True}  # whole numbers

@@ -1,23 +1,21 @@
 """What models of topics share whose topics are drawn token by token: settings, the run, and what is known of documents."""
 
-import os
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.averaged_draws import AveragedDraws
-from markovia.inference.collapsed.sampler_runs import run_sampler
+from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.inference.collapsed.token_samplers import TokenTopics
 from markovia.learning.latent.topic_em import normalised
 from markovia.learning.latent.topic_variational import document_posteriors
 from markovia.models.topics.base import TopicModel
 from markovia.models.topics.lda_priors import prior_counts
-from markovia.optimise.checkpoint import digest_of
 from markovia.runtime.array_types import Array, Flags, Ints
-from markovia.runtime.checks import Count, Positive, TimeLimit, Whole
+from markovia.runtime.checks import FromZeroOrNone, Positive
 from markovia.runtime.seeds import Seed
 
 THIN = 5
@@ -25,7 +23,7 @@ THIN = 5
 
 
 @dataclass(eq=False, repr=False)
-class SampledTopics(TopicModel):
+class SampledTopics(SamplerSettings, TopicModel):
     """The base of models whose topics are drawn by collapsed Gibbs sampling.
 
     Parameters
@@ -52,12 +50,8 @@ class SampledTopics(TopicModel):
     _: KW_ONLY
     doc_topic_prior: Any = None
     topic_word_prior: Positive = 0.05
-    max_iter: Count = 200
-    burn_in: Annotated[int | None, Whole(0, none=True)] = None
-    time_limit: TimeLimit = None
-    checkpoint: str | os.PathLike[str] | None = None
+    burn_in: FromZeroOrNone = None
     progress: bool | None = None
-    random_state: Any = None
 
     def _tokens(self, corpus: Corpus, n_topics: int, **given: Any) -> TokenTopics:
         """Return the sampler of LDA with what is given beside it."""
@@ -72,11 +66,8 @@ class SampledTopics(TopicModel):
         sampler.start(rng)
         free = ("max_iter", "time_limit", "checkpoint", "progress")
         settings = {k: v for k, v in self.get_params().items() if k not in free}
-        run = run_sampler(
-            averaged, self.max_iter, rng, time_limit=self.time_limit, progress=self.progress, checkpoint=self.checkpoint,
-            digest=digest_of(corpus.words, corpus.offsets, repr(settings), *known), name=type(self).__name__,
-        )  # fmt: skip
-        self.history_, self.n_iter_ = run.history, run.sweeps
+        about = (corpus.words, corpus.offsets, repr(settings), *known)
+        self._sweeps(averaged, rng, name=type(self).__name__, about=about)
         return averaged.means()
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
@@ -108,27 +99,19 @@ def first_halves(corpus: Corpus) -> Flags:
     return np.asarray(2 * place < np.repeat(lengths, lengths))
 
 
-def given_for_each(values: Any, n: int, what: str) -> Any:
-    """Return what y= says of each document, as an array of one value a document."""
-    if values is None:
-        raise InvalidArgument(
-            f"y= is the {what} of each document: requires y to be passed, but the target y is None"
-        )
-    found = np.asarray(values)
+def given_for_each(values: Any, n: int, what: str, name: str = "y") -> Any:
+    """Return what an argument says of each document, as an array of one value a document."""
+    found = np.asarray(_given(values, f"the {what}"))
     if found.shape != (n,):
         raise InvalidArgument(
-            f"y= is one {what} a document, {n} of them, not an array of shape {found.shape}"
+            f"{name}= is one {what} a document, {n} of them, not an array of shape {found.shape}"
         )
     return found
 
 
 def listed(values: Any, n: int, what: str) -> tuple[Ints, Ints, list[Any]]:
     """Return pointers, positions and the names in order of what each document has: one name, or a list of them."""
-    if values is None:
-        raise InvalidArgument(
-            f"y= is {what} of each document: requires y to be passed, but the target y is None"
-        )
-    each = [_names(v) for v in values]
+    each = [_names(v) for v in _given(values, what)]
     if len(each) != n:
         raise InvalidArgument(f"y= has {what} of {len(each)} documents, and there are {n}")
     try:
@@ -138,6 +121,14 @@ def listed(values: Any, n: int, what: str) -> tuple[Ints, Ints, list[Any]]:
     code = {v: i for i, v in enumerate(names)}
     pointers = np.concatenate([[0], np.cumsum([len(own) for own in each])]).astype(np.int64)
     return pointers, np.array([code[v] for own in each for v in own], dtype=np.int64), names
+
+
+def _given(values: Any, what: str) -> Any:
+    if values is None:
+        raise InvalidArgument(
+            f"y= is {what} of each document: requires y to be passed, but the target y is None"
+        )
+    return values
 
 
 def _names(value: Any) -> list[Any]:

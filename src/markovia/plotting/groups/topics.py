@@ -122,11 +122,7 @@ def plot_documents(
     ax.set_ylim(-0.6, len(shown) - 0.4)
     ax.set_xlabel("share of the document")
     ax.set_title(title or "", parse_math=False)
-    legend = ax.legend(
-        loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=style.SMALL_FONT_SIZE, borderaxespad=0.0
-    )  # fmt: skip
-    for text in legend.get_texts():
-        text.set_parse_math(False)
+    style.legend_beside(ax)
     return ax
 
 

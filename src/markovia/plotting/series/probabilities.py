@@ -32,7 +32,7 @@ def draw_probabilities(ax: "Axes", values: Array, labels: Sequence[str]) -> None
             color=style.series(k), linewidth=0, label=shorten(label, LONGEST),
         )  # fmt: skip
     ax.set(xlim=(-0.5, len(values) - 0.5), ylim=(0.0, 1.0), ylabel="probability")
-    _legend_beside(ax)
+    style.legend_beside(ax)
 
 
 def check_sequence(sequence: int, several: int) -> None:
@@ -181,7 +181,7 @@ def _draw_series(ax: "Axes", rows: Any, columns: Sequence[str]) -> None:
         label = columns[k] if k < len(columns) else f"column {k}"
         ax.plot(numbers[:, k], looks[k], color=style.INK, linewidth=0.9, label=shorten(label, LONGEST))
     if shown > 1:
-        _legend_beside(ax)
+        style.legend_beside(ax)
     else:
         ax.set_ylabel(shorten(columns[0], 24) if columns else "observed", parse_math=False)
 
@@ -197,11 +197,3 @@ def _shade(ax: "Axes", path: Ints) -> None:
             transform=ax.get_xaxis_transform(), color=style.series(int(k)), alpha=0.25, linewidth=0, zorder=0,
             gid=f"state:{k}",
         )  # fmt: skip
-
-
-def _legend_beside(ax: "Axes") -> None:
-    legend = ax.legend(
-        loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize=style.SMALL_FONT_SIZE, borderaxespad=0.0
-    )  # fmt: skip
-    for text in legend.get_texts():
-        text.set_parse_math(False)

@@ -67,11 +67,7 @@ def plot_state_path(
     check_level("level", level)
     check_sequence(sequence, len(found.mean))
     means, spreads = columns_by_number(found.mean[sequence]), columns_by_number(_spread(found, sequence))
-    names = list(means)
-    chosen = names[:MOST] if parts is None else [p if isinstance(p, str) else _named(names, p) for p in parts]
-    for name in chosen:
-        if name not in means:
-            raise InvalidArgument(f"the state has {', '.join(names)}, and no {name!r}")
+    chosen = _chosen(list(means), parts, "the state")
     regimes = getattr(found, "regimes", None)
     shares = None if regimes is None or ax is not None else np.asarray(regimes[sequence])
     axes = panel_each(ax, len(chosen) + (shares is not None), "numbers of the state", (6.4, 2.0), columns=1)
@@ -138,10 +134,7 @@ def plot_forecast(
         columns_by_number(v[sequence]) for v in (forecast.mean, forecast.lower, forecast.upper)
     )
     names = list(means)
-    chosen = names[:MOST] if parts is None else [p if isinstance(p, str) else _named(names, p) for p in parts]
-    for name in chosen:
-        if name not in means:
-            raise InvalidArgument(f"the forecast has {', '.join(names)}, and no {name!r}")
+    chosen = _chosen(list(means), parts, "the forecast")
     before = {} if observed is None else _seen(observed, names, sequence)
     length = len(next(iter(before.values()))) if before else 0
     axes = panel_each(ax, len(chosen), "observed numbers", (6.4, 2.6), columns=1)
@@ -161,6 +154,15 @@ def plot_forecast(
     if title:
         axes.flat[0].set_title(title, parse_math=False)
     return axes if ax is None else ax
+
+
+def _chosen(names: list[str], parts: Any, what: str) -> list[str]:
+    """Return the numbers to draw, by name or by place; the first few by default."""
+    chosen = names[:MOST] if parts is None else [p if isinstance(p, str) else _named(names, p) for p in parts]
+    for name in chosen:
+        if name not in names:
+            raise InvalidArgument(f"{what} has {', '.join(names)}, and no {name!r}")
+    return chosen
 
 
 def _named(names: list[str], part: int) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import numbers
@@ -33,8 +33,7 @@ def timed_spins(task: Task, times: Any, what: str) -> tuple[Spins, Array]:
     """
     mixed = task.rows
     if isinstance(times, str):
-        if times not in mixed.names:
-            raise UnknownVariable(times, mixed.names, "the data")
+        check_known([times], mixed.names, "the data")
         spins = read_spins(mixed, task.rules, what, without=[times])
         at = mixed.names.index(times)
         if mixed.kinds[at] == "continuous":
@@ -56,10 +55,7 @@ def timed_spins(task: Task, times: Any, what: str) -> tuple[Spins, Array]:
     if not np.isfinite(moments).all():
         raise InvalidArgument("times= has a number that is missing or infinite")
     order = np.argsort(moments, kind="stable")
-    sorted_spins = Spins(
-        spins.names, np.ascontiguousarray(spins.design[:, order]), spins.weights[order], spins.rules
-    )
-    return sorted_spins, np.asarray(moments[order], dtype=np.float64)
+    return spins.in_order(order), np.asarray(moments[order], dtype=np.float64)
 
 
 def condition_spins(
@@ -78,8 +74,7 @@ def condition_spins(
     if times is None:
         raise InvalidArgument("conditions= needs times=: the name of a column of labels, or one label a row")
     if isinstance(times, str):
-        if times not in mixed.names:
-            raise UnknownVariable(times, mixed.names, "the data")
+        check_known([times], mixed.names, "the data")
         spins = read_spins(mixed, task.rules, what, without=[times])
         at = mixed.names.index(times)
         if mixed.kinds[at] != "discrete":
@@ -110,11 +105,8 @@ def condition_spins(
                 raise InvalidArgument(f"conditions= names {label!r}, which no row has")
         edges.append(sorted((where[pair[0]], where[pair[1]])))
     order = np.argsort(number, kind="stable")
-    sorted_spins = Spins(
-        spins.names, np.ascontiguousarray(spins.design[:, order]), spins.weights[order], spins.rules
-    )
     unique = np.unique(np.array(edges, dtype=np.int64).reshape(-1, 2), axis=0)
-    return sorted_spins, number[order], labels, unique
+    return spins.in_order(order), number[order], labels, unique
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -15,7 +15,6 @@ rows plus log(rows) / 2 for every run of equal parameters that are not zero.
 Cost: rows times columns in use a step, hundreds of steps a column, in threads; BIC makes fifteen fits.
 """
 
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import ConvergenceWarning, InvalidArgument
+from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
+from markovia.kernels.structure.structure_records import ChangingSpins
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count, check_number
 from markovia.runtime.threads import in_parallel, thread_count
@@ -164,8 +164,8 @@ def tesla(
     if free == 0.0 and lambda2 == 0.0:
         _need_variation_everywhere(spins.names, spins.design, period, n_times, labels)
     problem = _Problem(
-        spins, spins.weights / weight_of[period], period, n_times, edges, conditions is None,
-        spin_factors(spins.rules, free), q, float(tolerance), int(max_steps),
+        spins, ChangingSpins(spins.design, spins.weights / weight_of[period], period, edges, conditions is None),
+        n_times, spin_factors(spins.rules, free), q, float(tolerance), int(max_steps),
     )  # fmt: skip
     tried: list[tuple[float, float, float]] = []
     fits: list[_Fit] = []
@@ -192,10 +192,9 @@ def tesla(
     if worst > tolerance:
         short = int((found.residuals > tolerance).sum())
         notes.append(f"{short} columns did not converge in {max_steps} steps (residual up to {worst:.2g})")
-        warnings.warn(
+        warn_user(
             f"TESLA: {notes[-1]}; take more max_steps=, or penalties that are less far apart",
             ConvergenceWarning,
-            stacklevel=2,
         )
     details = partial(
         TeslaDetails,
@@ -213,14 +212,11 @@ def tesla(
 
 
 class _Problem(NamedTuple):
-    """What is fitted: spins, shares of rows within a time, the number of each row's time, the edges of times."""
+    """What is fitted: spins, and as they change with rows weighed by their share of a time."""
 
     spins: Spins
-    shares: Array
-    period: NDArray[np.int64]
+    changing: ChangingSpins
     n_times: int
-    edges: NDArray[np.int64]
-    chain: bool
     factors: Array
     q: int
     tolerance: float
@@ -245,8 +241,8 @@ def _fit(problem: _Problem, lambda1: float, lambda2: float, task: Task, notes: l
 
         theta = np.zeros((n + 1, n_times))
         residual, steps, objective = fused_node(
-            problem.spins.design, node, problem.shares, problem.period, problem.factors[node], lambda1, fused, smooth,
-            problem.edges, problem.chain, problem.tolerance, problem.max_steps, theta,
+            problem.changing, node, problem.factors[node], lambda1, fused, smooth, problem.tolerance, problem.max_steps,
+            theta,
         )  # fmt: skip
         return theta.T, float(residual), int(steps), float(objective)
 
@@ -269,14 +265,14 @@ def _bic(problem: _Problem, thetas: Array) -> float:
     design, n = problem.spins.design, len(problem.spins.names)
     loss = 0.0
     for t in range(problem.n_times):
-        here = problem.period == t
+        here = problem.changing.time == t
         margin = thetas[t] @ design[:, here]
         each = np.logaddexp(0.0, -2.0 * design[:n, here] * margin) @ problem.spins.weights[here]
         loss += float(each.sum())
     used = thetas != 0
     runs = int(used.sum())
     # each edge between times whose two parameters are equal and not zero makes one run of two; a tree has no cycles
-    tree = _spanning(problem.edges, problem.n_times)
+    tree = _spanning(problem.changing.edges, problem.n_times)
     for a, b in tree:
         same = used[a] & (np.abs(thetas[a] - thetas[b]) <= 1e-6 * np.maximum(1.0, np.abs(thetas[a])))
         runs -= int(same.sum())

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from markovia.data.tables.reading_mixed import MixedTable
 from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument, TooLarge
+from markovia.kernels.structure.structure_records import PackedRows, TableQuestions
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice
 from markovia.runtime.clock import now
@@ -118,7 +119,7 @@ class TableTest(CITest):
         self.cards = data.cards
         self.dof = dof
         self.chi = chi
-        self._packed: Any = None
+        self._packed: PackedRows | None = None
 
     def _compute(self, queries: Sequence[Query]) -> Array:
         return self._measure(queries).p_value
@@ -155,8 +156,9 @@ class TableTest(CITest):
         kernel = self._kernel(len(xs), len(xs) * (3 + given.shape[1]))
         if kernel is None or not isinstance(table, CodedTable):
             return super().p_array(xs, ys, given)
+        xs, ys = np.ascontiguousarray(xs), np.ascontiguousarray(ys)  # `np.nonzero` returns columns of one array
         starts = np.arange(len(xs) + 1, dtype=np.int64) * given.shape[1]
-        statistic, free = self._compiled(kernel, table, xs, ys, starts, given.ravel())
+        statistic, free = self._compiled(kernel, table, TableQuestions(xs, ys, starts, given.ravel()))
         if self.dof == "full":
             free = (self.cards[xs] - 1.0) * (self.cards[ys] - 1.0)
             free *= np.prod(self.cards[given], axis=1, dtype=np.float64)
@@ -176,14 +178,14 @@ class TableTest(CITest):
             ys = np.array([q[1] for q in queries], dtype=np.int64)
             starts = np.cumsum([0, *(len(q[2]) for q in queries)], dtype=np.int64)
             given = np.array([z for q in queries for z in q[2]], dtype=np.int64)
-            return self._compiled(kernel, table, xs, ys, starts, given)
+            return self._compiled(kernel, table, TableQuestions(xs, ys, starts, given))
         return self._counted(table, queries)
 
-    def _compiled(
-        self, kernel: Any, table: CodedTable, xs: Ints, ys: Ints, starts: Ints, given: Ints
-    ) -> tuple[Array, Array]:
+    def _compiled(self, kernel: Any, table: CodedTable, questions: TableQuestions) -> tuple[Array, Array]:
         if self._packed is None:
-            self._packed = kernel.TestTables([table.column(n) for n in self.names], self.cards, table.weights)
+            codes = np.array([table.column(n) for n in self.names])
+            self._packed = kernel.packed_rows(codes, self.cards, table.weights)
+        packed, (xs, ys, starts, given) = self._packed, questions
         sizes = np.append(np.log(self.cards[given], dtype=np.float64), 0.0)
         strata = np.add.reduceat(sizes, starts[:-1]) * (np.diff(starts) > 0)
         strata = np.exp(np.minimum(strata, 60.0))
@@ -201,14 +203,14 @@ class TableTest(CITest):
         sparse = bool(whole.max() > limit - 1)
 
         def run(part: tuple[int, int], room: Any) -> None:
-            self._packed.run(xs, ys, starts, given, part, limit, self.chi, statistic, free, room)
+            kernel.test_tables(packed, questions, *part, limit, self.chi, room, statistic, free)
 
         n = len(xs)
         threads = self.threads or thread_count()
         parts = max(1, min(n, 4 * threads, n * table.n_rows // PART)) if threads > 1 else 1
         edges = [n * k // parts for k in range(parts + 1)]
         pieces = list(pairwise(edges))
-        in_parallel(run, pieces, lambda: self._packed.room(largest, sparse), threads=threads)
+        in_parallel(run, pieces, lambda: kernel.room_for(packed, largest, sparse), threads=threads)
         return statistic, free
 
     def _counted(self, table: RowSource, queries: Sequence[Query]) -> tuple[Array, Array]:

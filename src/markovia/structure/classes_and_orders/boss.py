@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.graphs.kinds.masks import mask_of
+from markovia.kernels.structure.structure_records import MoveRoom
 from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
 from markovia.structure.classes_and_orders.cpdag_masks import topological
@@ -178,23 +179,20 @@ def _compiled_sweeps(task: Task, state: GrowShrinkOrder, path: list[SearchStep])
 
     n, clock, trees = len(state.order), task.clock, state.trees
     order = np.array(state.order, dtype=np.int64)
-    place = np.empty(n, dtype=np.int64)
-    wanted = np.empty(4 * n + TOGETHER, dtype=np.int64)
-    totals, others = np.zeros(n), np.empty(n - 1, dtype=np.int64)
+    room = MoveRoom(
+        np.empty(n - 1, np.int64), np.empty(n, np.int64), np.zeros(n), np.empty(4 * n + TOGETHER, np.int64)
+    )
     queue, at, made = order.copy(), 0, 0
     while not clock.over():
-        arrays = (trees.first, trees.count, trees.branch, trees.follow, trees.score)
-        at, what, k = next_move(
-            queue, at, order, place, *arrays, wanted, TOGETHER, LEAST_GAIN, totals, others
-        )
+        at, what, k = next_move(queue, at, order, trees.branches, room, TOGETHER, LEAST_GAIN)
         if what == 2:
-            trees.grow_all(wanted[:k].tolist())
+            trees.grow_all(room.wanted[:k].tolist())
         elif what == 1:
             # the queue ends where the last move was made: then a whole sweep gained nothing
             made += 1
             x = int(queue[at])
             queue, at = np.concatenate([queue[at + 1 :], queue[: at + 1]]), 0
-            value = state.value + float(totals.max() - totals[state.place[x]])
+            value = state.value + float(room.totals.max() - room.totals[state.place[x]])
             state.settle(order.tolist(), value)
             path.append(SearchStep(f"move {task.names[x]}", value, clock.seconds))
             clock.advance(note=f"{value:.6g}")
@@ -245,27 +243,10 @@ def _compiled_moves(
     line = np.array(others, dtype=np.int64)
     place = np.empty(len(others) + 1, dtype=np.int64)
     place[line] = np.arange(len(others))
-    wanted = np.empty(4 * len(place), dtype=np.int64)
-    totals = np.zeros(len(place))
-    while True:
-        k = move_scores(
-            x,
-            line,
-            place,
-            trees.first,
-            trees.count,
-            trees.branch,
-            trees.follow,
-            trees.score,
-            wanted,
-            0,
-            low,
-            high,
-            totals,
-        )
-        if not k:
-            return totals[low : high + 1]
-        trees.grow_all(wanted[:k].tolist())
+    room = MoveRoom(line, place, np.zeros(len(place)), np.empty(4 * len(place), dtype=np.int64))
+    while k := move_scores(x, trees.branches, room, 0, low, high):
+        trees.grow_all(room.wanted[:k].tolist())
+    return room.totals[low : high + 1]
 
 
 def _plain_moves(
@@ -329,9 +310,7 @@ def given_order(
         search.backward()
         return topological(search.finish()[1])
     number = {name: k for k, name in enumerate(task.names)}
-    for name in order:
-        if name not in number:
-            raise UnknownVariable(str(name), task.names, "the data")
+    check_known(order, number, "the data")
     found = [number[name] for name in order]
     if sorted(found) != list(range(n)):
         raise InvalidArgument(f"order= names each of the {n} variables once")

@@ -12,6 +12,7 @@ costs a look at each branch.
 import numpy as np
 
 from markovia.graphs.kinds.masks import mask_of, members
+from markovia.kernels.structure.structure_records import GrowShrinkBranches
 from markovia.runtime.array_types import Array, Ints
 from markovia.structure.scores.family_rows import LEAST_GAIN, FamilyRows
 from markovia.structure.task.knowledge import Rules
@@ -57,6 +58,11 @@ class GrowShrinkTrees:
         self._allowed = [rules.allowed[:, y] for y in range(rows.n)]
         for y in range(rows.n):
             self._add(y, self._required[y])
+
+    @property
+    def branches(self) -> GrowShrinkBranches:
+        """The trees as compiled code reads them."""
+        return GrowShrinkBranches(self.first, self.count, self.branch, self.follow, self.score)
 
     def climb(self, y: int, before: int) -> int:
         """Return the node that variable y's climb ends at, with the variables of a mask before it."""

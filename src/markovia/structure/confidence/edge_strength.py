@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.data.tables.reading_mixed import MixedTable
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.tables.variable import State
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.equivalence import extend
@@ -161,9 +161,7 @@ def _scored(dag: DAG, score: LocalScore) -> EdgeStrength:
 def _families(dag: DAG, names: Sequence[str]) -> list[tuple[int, int, tuple[int, ...]]]:
     """Return parent, child and the child's other parents for each edge, as numbers."""
     number = {name: i for i, name in enumerate(names)}
-    for name in dag.nodes:
-        if name not in number:
-            raise UnknownVariable(name, names, "the data")
+    check_known(dag.nodes, number, "the data")
     found = []
     for child in dag.nodes:
         own = sorted(number[p] for p in dag.parents(child))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import InvalidArgument, InvalidGraph, UnknownVariable
+from markovia.errors import InvalidArgument, InvalidGraph, check_known
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.equivalence import cpdag, extend, meek, reversible_edges
 from markovia.graphs.kinds.mixed import Mark, MixedGraph
@@ -201,7 +201,7 @@ class EdgeConfidence:
         seed: int = 0,
     ) -> "Axes":
         """Draw the edges, wider and darker the surer they are; returns the matplotlib axes."""
-        drawn: Axes = ports.call(
+        return ports.draw(
             "plot-edge-confidence",
             self,
             least=least,
@@ -211,7 +211,6 @@ class EdgeConfidence:
             title=title,
             seed=seed,
         )
-        return drawn
 
     def _rows(self) -> list[tuple[Any, ...]]:
         strength, direction = self.strength, self.direction
@@ -237,9 +236,7 @@ class EdgeConfidence:
         number = {name: i for i, name in enumerate(self.names)}
         if isinstance(edge, str) or len(edge) != 2:
             raise InvalidArgument(f"an edge is a pair (parent, child), not {edge!r}")
-        for name in edge:
-            if name not in number:
-                raise UnknownVariable(name, self.names, "the graphs")
+        check_known(edge, number, "the graphs")
         return number[edge[0]], number[edge[1]]
 
     def _heading(self) -> str:

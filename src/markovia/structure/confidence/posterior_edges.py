@@ -5,7 +5,6 @@ graphs (`structure_mcmc.py`). The score is taken as the log of the data's probab
 and K2, asymptotically for BIC.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from markovia.errors import (
     Unanswered,
     UnknownArgument,
     did_you_mean,
+    warn_user,
 )
 from markovia.graphs.kinds.directed import DAG
 from markovia.runtime import ports
@@ -317,12 +317,8 @@ def _merged(runs: Sequence[GraphChain | OrderChain], n: int) -> dict[str, Any]:
     measured = least >= 8 and bool(traces.std() > 0)
     r_hat = float(rhat(traces)) if measured else None
     if r_hat is not None and r_hat > MIXED:
-        warnings.warn(
-            ConvergenceWarning(
-                f"the chains have not mixed (R-hat {r_hat:.2f}); raise steps= and warmup=, or use method='order-mcmc'"
-            ),
-            stacklevel=4,
-        )
+        advice = "raise steps= and warmup=, or use method='order-mcmc'"
+        warn_user(f"the chains have not mixed (R-hat {r_hat:.2f}); {advice}", ConvergenceWarning)
     graphs = tuple(g for run in runs for g in run.graphs)
     return {
         "arrows": arrows,

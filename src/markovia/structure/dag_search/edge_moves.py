@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.directed import DAG
+from markovia.kernels.structure.structure_records import DagParents, EdgeGains
 from markovia.runtime.array_types import Array, Flags
 from markovia.runtime.clock import now
 from markovia.structure.scores.local_score import Family, LocalScore
@@ -222,20 +223,10 @@ class EdgeMoves:
             found = self.gains().best(self.rounding)
             _spend(now() - began)
             return found
-        gain, what, tail, head = kernel.best_move(
-            self._up,
-            self._n_up,
-            self._above,
-            self._traced,
-            self._room,
-            self._tops,
-            self._family,
-            self._ends_of,
-            self._removes_of,
-            self._pool_tails,
-            self._pool_gains,
-            self.rounding,
+        gains = EdgeGains(
+            self._tops, self._family, self._ends_of, self._removes_of, self._pool_tails, self._pool_gains
         )
+        gain, what, tail, head = kernel.best_move(self._graph(), gains, self.rounding)
         return None if what < 0 else EdgeMove(gain, what, tail, head)
 
     @property
@@ -336,10 +327,13 @@ class EdgeMoves:
             gain += self.score.local(tail, [*own, head]) - self.score.local(tail, own)
         return gain
 
+    def _graph(self) -> DagParents:
+        return DagParents(self._up, self._n_up, self._above, self._traced, self._room)
+
     def _find_above(self) -> None:
         kernel = _kernel()
         if kernel is not None:
-            kernel.find_above(self._up, self._n_up, self._above, self._traced, self._room)
+            kernel.find_above(self._graph())
             return
         began = now()
         n = self.n

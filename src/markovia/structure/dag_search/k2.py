@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.structure.dag_search.edge_moves import TINY
 from markovia.structure.dag_search.hill_climbing import ClimbDetails
 from markovia.structure.scores.scores import score_for
@@ -74,8 +74,7 @@ def _numbers(names: Sequence[str], order: Sequence[str] | None) -> list[int]:
     number = {name: i for i, name in enumerate(names)}
     found = []
     for name in order:
-        if name not in number:
-            raise UnknownVariable(name, names, "the data")
+        check_known([name], number, "the data")
         found.append(number[name])
     if len(set(found)) < len(found) or len(found) < len(names):
         wrong = next((n for n in names if list(order).count(n) != 1), "")

@@ -48,7 +48,7 @@ def best_order(problem: OrderProblem, clock: Clock, max_gigabytes: float = 4.0) 
     for x in range(m):
         if clock.over():
             return None
-        spread_sets(x, m, problem.start, problem.masks, problem.losses, tables[x])
+        spread_sets(x, m, problem.sets, tables[x])
     best = np.zeros(2**m)
     last = np.full(2**m, -1, dtype=np.int8)
     cuts = [*range(1, 2**m, 2**18), 2**m]

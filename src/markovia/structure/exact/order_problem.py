@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge
-from markovia.runtime.array_types import Array, Ints
+from markovia.kernels.structure.structure_records import ParentSetLosses
+from markovia.runtime.array_types import Array
 from markovia.structure.scores.parent_set_scores import ParentSets
 from markovia.structure.task.acyclicity import reachable
 
@@ -27,8 +28,8 @@ class OrderProblem:
     ----------
     variables
         Their numbers in the data; bit k stands for the k-th.
-    start, masks, losses
-        The sets of variable k are `start[k]:start[k + 1]`, by increasing loss.
+    sets
+        The parent sets of each.
     chosen
         For each set the parents it stands for, in other parts as well.
     top
@@ -36,9 +37,7 @@ class OrderProblem:
     """
 
     variables: list[int]
-    start: Ints
-    masks: Ints
-    losses: Array
+    sets: ParentSetLosses
     chosen: list[tuple[int, ...]]
     top: float
     tops: Array
@@ -56,7 +55,7 @@ class OrderProblem:
     def loss(self, k: int, placed: int) -> float:
         """Return the least loss of a variable with parents among those placed."""
         at = self._first(k, placed)
-        return float("inf") if at < 0 else float(self.losses[at])
+        return float("inf") if at < 0 else float(self.sets.losses[at])
 
     def parents(self, order: Sequence[int]) -> dict[int, tuple[int, ...]]:
         """Return the best parents of every variable when parents come earlier in an order."""
@@ -70,25 +69,24 @@ class OrderProblem:
         """Return the same problem with its variables numbered otherwise: the new k-th is the old `order[k]`."""
         place = np.empty(self.m, dtype=np.int64)
         place[list(order)] = np.arange(self.m)
-        renamed = np.zeros(len(self.masks), dtype=np.int64)
+        start, masks, losses = self.sets
+        renamed = np.zeros(len(masks), dtype=np.int64)
         for k in range(self.m):
-            renamed |= (self.masks >> k & 1) << int(place[k])
-        parts = [np.arange(self.start[k], self.start[k + 1]) for k in order]
+            renamed |= (masks >> k & 1) << int(place[k])
+        parts = [np.arange(start[k], start[k + 1]) for k in order]
         pick = np.concatenate(parts)
         return OrderProblem(
             [self.variables[k] for k in order],
-            np.cumsum([0, *map(len, parts)]).astype(np.int64),
-            renamed[pick],
-            self.losses[pick],
+            ParentSetLosses(np.cumsum([0, *map(len, parts)], dtype=np.int64), renamed[pick], losses[pick]),
             [self.chosen[i] for i in pick.tolist()],
             self.top,
             self.tops[list(order)],
         )
 
     def _first(self, k: int, placed: int) -> int:
-        own = self.masks[self.start[k] : self.start[k + 1]]
-        fits = np.flatnonzero(own & ~placed == 0)
-        return int(self.start[k] + fits[0]) if len(fits) else -1
+        start, masks, _ = self.sets
+        fits = np.flatnonzero(masks[start[k] : start[k + 1]] & ~placed == 0)
+        return int(start[k] + fits[0]) if len(fits) else -1
 
 
 def order_problems(found: ParentSets) -> list[OrderProblem]:
@@ -138,9 +136,7 @@ def _problem(part: list[int], found: ParentSets) -> OrderProblem:
         start.append(len(masks))
     return OrderProblem(
         part,
-        np.array(start, dtype=np.int64),
-        np.array(masks, dtype=np.int64),
-        np.array(losses, dtype=np.float64),
+        ParentSetLosses(np.array(start), np.array(masks, dtype=np.int64), np.array(losses, dtype=np.float64)),
         chosen,
         float(sum(tops)),
         np.array(tops),

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from markovia.kernels.structure.structure_records import PatternDatabase, SubsetNodes
 from markovia.runtime.clock import Clock
 from markovia.structure.exact.order_problem import OrderProblem
 
@@ -22,6 +23,8 @@ GROUP = 18
 """The most variables in a group of the pattern database."""
 STEPS = 20_000
 """Sets that are expanded between two looks at the clock."""
+FIRST_ROOM = 1 << 14
+"""Sets that there is room for at first."""
 
 
 @dataclass
@@ -66,33 +69,27 @@ def shortest_order(
     size = np.array([len(g) for g in groups], dtype=np.int64)
     shift = (np.cumsum(size) - size).astype(np.int64)
     pattern_at = np.concatenate([[0], np.cumsum(2**size)]).astype(np.int64)
-    pattern = np.empty(int(pattern_at[-1]))
+    patterns = PatternDatabase(shift, size, pattern_at, np.empty(int(pattern_at[-1])))
     full = 2**own.m - 1
     for k in range(len(groups)):
         if clock.over():
             return PathSearch(order, loss, 0.0, False, 0)
-        fill_pattern(
-            int(shift[k]), int(size[k]), full, own.start, own.masks, own.losses,
-            pattern[pattern_at[k] : pattern_at[k + 1]],
-        )  # fmt: skip
+        table = patterns.losses[pattern_at[k] : pattern_at[k + 1]]
+        fill_pattern(int(shift[k]), int(size[k]), full, own.sets, table)
     upper = loss - own.slack
-    nodes = _Nodes(max(own.m + 1, min(1 << 14, max_nodes)))
-    first = int(close_set(0, own.m, own.start, own.masks))
+    nodes = _nodes(max(own.m + 1, min(FIRST_ROOM, max_nodes)))
+    first = int(close_set(0, own.m, own.sets))
     left = full & ~first
     bound = sum(
-        float(pattern[pattern_at[k] + (left >> int(shift[k]) & ((1 << int(size[k])) - 1))])
+        float(patterns.losses[pattern_at[k] + (left >> int(shift[k]) & ((1 << int(size[k])) - 1))])
         for k in range(len(groups))
     )
     nodes.mask[0], nodes.cost[0], nodes.bound[0], nodes.origin[0] = first, 0.0, bound, -1
     nodes.heap_f[0], nodes.heap_i[0] = bound, 0
     nodes.state[:2] = 1
-    fill_slots(1, nodes.slots, nodes.mask)
+    fill_slots(1, nodes)
     while True:
-        code = shortest_path(
-            own.m, own.start, own.masks, own.losses, shift, size, pattern_at, pattern, upper, STEPS,
-            nodes.mask, nodes.cost, nodes.bound, nodes.origin, nodes.done, nodes.slots, nodes.heap_f,
-            nodes.heap_i, nodes.state,
-        )  # fmt: skip
+        code = shortest_path(own.m, own.sets, patterns, upper, STEPS, nodes)
         if code == 0:
             return PathSearch(order, loss, loss, True, int(nodes.state[3]))
         if code == 1:
@@ -105,8 +102,8 @@ def shortest_order(
             least = min(loss, float(nodes.heap_f[0]))
             return PathSearch(order, loss, least, False, int(nodes.state[3]))
         if code == 2:
-            nodes.grow(max_nodes)
-            fill_slots(int(nodes.state[0]), nodes.slots, nodes.mask)
+            nodes = _nodes(min(2 * len(nodes.mask), max_nodes), nodes)
+            fill_slots(int(nodes.state[0]), nodes)
 
 
 def local_order(
@@ -121,42 +118,25 @@ def local_order(
     kicks = rng.integers(0, m, (rounds, 2 * max(1, min(4, m // 4))))
     starts = np.array([rng.permutation(m) for _ in range(10)], dtype=np.int64)
     room = np.empty_like(order), np.empty(m)
-    loss = improve_orders(order, m, problem.start, problem.masks, problem.losses, kicks, starts, *room)
+    loss = improve_orders(order, m, problem.sets, kicks, starts, *room)
     return order.tolist(), float(loss)
 
 
-class _Nodes:
-    """Room for the sets that were reached, their hash table, and the heap."""
-
-    def __init__(self, room: int) -> None:
-        self.mask = np.empty(room, dtype=np.int64)
-        self.cost = np.empty(room)
-        self.bound = np.empty(room)
-        self.origin = np.empty(room, dtype=np.int32)
-        self.done = np.zeros(room, dtype=np.uint8)
-        self.slots = np.full(1 << int(4 * room - 1).bit_length(), -1, dtype=np.int32)
-        self.heap_f = np.empty(2 * room)
-        self.heap_i = np.empty(2 * room, dtype=np.int32)
-        self.state = np.zeros(4, dtype=np.int64)
-
-    def grow(self, most: int) -> None:
-        """Make room for twice as much."""
-        room = min(2 * len(self.mask), most)
-        if room > len(self.mask):
-            for name in ("mask", "cost", "bound", "origin", "done"):
-                old = getattr(self, name)
-                new = np.zeros(room, dtype=old.dtype)
-                new[: len(old)] = old
-                setattr(self, name, new)
-        self.slots = np.full(1 << int(4 * room - 1).bit_length(), -1, dtype=np.int32)
-        for name in ("heap_f", "heap_i"):
-            old = getattr(self, name)
-            new = np.empty(2 * len(old), dtype=old.dtype)
-            new[: len(old)] = old
-            setattr(self, name, new)
+def _nodes(room: int, old: SubsetNodes | None = None) -> SubsetNodes:
+    """Return room for so many sets, with those of smaller room but for their hash table."""
+    new = SubsetNodes(
+        np.empty(room, np.int64), np.zeros(room, np.uint8), np.empty(room), np.empty(room), np.empty(room, np.int32),
+        np.full(1 << int(4 * room - 1).bit_length(), -1, np.int32), np.empty(2 * room), np.empty(2 * room, np.int32),
+        np.zeros(4, np.int64),
+    )  # fmt: skip
+    if old is not None:
+        for name in set(SubsetNodes._fields) - {"slots"}:
+            held = getattr(old, name)
+            getattr(new, name)[: len(held)] = held
+    return new
 
 
-def _path(problem: OrderProblem, nodes: _Nodes) -> list[int]:
+def _path(problem: OrderProblem, nodes: SubsetNodes) -> list[int]:
     """Return the order in which the best path places the variables."""
     chain = []
     at = int(nodes.state[2])
@@ -168,7 +148,7 @@ def _path(problem: OrderProblem, nodes: _Nodes) -> list[int]:
     for target in chain[::-1]:
         while placed != target:
             left = [k for k in range(problem.m) if (target & ~placed) >> k & 1]
-            at_once = [k for k in left if int(problem.masks[problem.start[k]]) & ~placed == 0]
+            at_once = [k for k in left if int(problem.sets.masks[problem.sets.start[k]]) & ~placed == 0]
             if at_once:
                 chosen = at_once[0]
             else:  # the one step that the path chose: it makes all others follow
@@ -184,7 +164,7 @@ def _path(problem: OrderProblem, nodes: _Nodes) -> list[int]:
 def _closed(problem: OrderProblem, placed: int) -> int:
     from markovia.kernels.structure.best_orders import close_set
 
-    return int(close_set(placed, problem.m, problem.start, problem.masks))
+    return int(close_set(placed, problem.m, problem.sets))
 
 
 def _groups(problem: OrderProblem) -> list[list[int]]:

@@ -23,26 +23,17 @@ from markovia.optimise.minimise import minimise
 from markovia.runtime.array_types import Array
 
 GRID, WIDEST = 401, 8.0
+KNOTS, SMOOTH, STEPS = 8, 1e-3, 500
+"""Inner knots of each spline, the weight of its bends, and steps of L-BFGS."""
 
 
-def post_nonlinear_noise(
-    cause: Array,
-    effect: Array,
-    *,
-    knots: int = 8,
-    max_iterations: int = 500,
-    over: Callable[[], bool] | None = None,
-) -> Array:
+def post_nonlinear_noise(cause: Array, effect: Array, *, over: Callable[[], bool] | None = None) -> Array:
     """Return the noise g(effect) - f₁(cause) that depends least on the cause, with mean 0 and variance 1.
 
     Parameters
     ----------
     cause, effect
         One number an observation.
-    knots
-        Inner knots of each spline.
-    max_iterations
-        Steps of L-BFGS.
     over
         Says whether to stop early; who gave it throws the answer away then.
 
@@ -55,7 +46,7 @@ def post_nonlinear_noise(
     True
     """
     s, t = normal_scores(cause), normal_scores(effect)
-    model = _Model(s, t, knots)
+    model = _Model(s, t)
     theta = model.start()
 
     def objective(point: Array) -> tuple[float, Array]:
@@ -64,7 +55,7 @@ def post_nonlinear_noise(
         return model(point)
 
     with suppress(_TimeOver):
-        theta = minimise(objective, theta, max_iter=max_iterations, flat=1e-7).point
+        theta = minimise(objective, theta, max_iter=STEPS, flat=1e-7).point
     noise = model.noise(theta)
     noise -= noise.mean()
     noise /= noise.std()
@@ -93,11 +84,10 @@ class _TimeOver(Exception):
 class _Model:
     """H(e) - mean log g'(t) with its gradient, over f's coefficients and the logarithms of the steps of g's."""
 
-    def __init__(self, s: Array, t: Array, knots: int, smooth: float = 1e-3) -> None:
-        self.f, _ = _spline(s, knots)
-        self.g, self.g_slope = _spline(t, knots)
+    def __init__(self, s: Array, t: Array) -> None:
+        self.f, _ = _spline(s)
+        self.g, self.g_slope = _spline(t)
         self.t = t
-        self.smooth = smooth
         self.n = len(s)
         step = 2 * WIDEST / (GRID - 1)
         width = 0.9 * self.n**-0.2
@@ -135,11 +125,11 @@ class _Model:
         by_c = self.g.T @ by_e - self.g_slope.T @ (1.0 / slope) / n
         by_steps = np.cumsum(by_c[::-1])[::-1][1:] * rises
         bend_f, bend_g = np.diff(beta, 2), np.diff(steps)
-        value += 0.5 * self.smooth * (float(bend_f @ bend_f) + float(bend_g @ bend_g))
+        value += 0.5 * SMOOTH * (float(bend_f @ bend_f) + float(bend_g @ bend_g))
         value += 0.5e-4 * float(steps.mean()) ** 2
         by_beta = -self.f.T @ by_e
-        by_beta += self.smooth * _differences_back(_differences_back(bend_f))
-        by_steps = by_steps + self.smooth * _differences_back(bend_g) + 1e-4 * steps.mean() / len(steps)
+        by_beta += SMOOTH * _differences_back(_differences_back(bend_f))
+        by_steps = by_steps + SMOOTH * _differences_back(bend_g) + 1e-4 * steps.mean() / len(steps)
         return value, np.concatenate([by_beta, by_steps])
 
     def _entropy(self, u: Array) -> tuple[float, Array]:
@@ -163,14 +153,13 @@ class _Model:
         return -float(np.log(density).mean()), np.where(inside, turn, 0.0)
 
 
-def _spline(points: Array, knots: int) -> tuple[Array, Array]:
+def _spline(points: Array) -> tuple[Array, Array]:
     """Return the cubic B-splines at the points, with inner knots at their quantiles, and the splines' derivatives."""
     from scipy.interpolate import BSpline
 
     ends = float(points.min()), float(points.max())
-    inner = np.unique(
-        np.quantile(points, np.linspace(0.0, 1.0, knots + 2)[1:-1])
-    )  # equal ones where numbers repeat
+    # equal ones where numbers repeat
+    inner = np.unique(np.quantile(points, np.linspace(0.0, 1.0, KNOTS + 2)[1:-1]))
     inner = inner[(inner > ends[0]) & (inner < ends[1])]
     where = np.concatenate([[ends[0]] * 4, inner, [ends[1]] * 4])
     each = BSpline(where, np.eye(len(where) - 4), 3)

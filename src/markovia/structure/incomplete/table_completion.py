@@ -102,19 +102,19 @@ class TableCompletion:
 
     def estimated(self, parents: Parents, data: MixedTable) -> FittedTables:
         """Return the tables of another graph by maximum likelihood from completed rows."""
-        families = self._families(parents)
-        assert data.table is not None
-        counts = data.table.counts([f.scope for f in families])
-        tables = TableLearner(families).estimate(counts)
-        return FittedTables([tuple(p) for p in parents], tables, -np.inf, False)
+        return FittedTables([tuple(p) for p in parents], self._fitted(parents, data)[1], -np.inf, False)
 
     def complete_log_likelihood(self, parents: Parents, data: MixedTable) -> float:
         """Return the log likelihood of completed rows under the tables that fit them best."""
+        return float(
+            sum(weighted_log(n, t.values) for n, t in zip(*self._fitted(parents, data), strict=True))
+        )
+
+    def _fitted(self, parents: Parents, data: MixedTable) -> tuple[Sequence[Array], Sequence[Conditional]]:
         families = self._families(parents)
         assert data.table is not None
         counts = data.table.counts([f.scope for f in families])
-        tables = TableLearner(families).estimate(counts)
-        return float(sum(weighted_log(n, t.values) for n, t in zip(counts, tables, strict=True)))
+        return counts, TableLearner(families).estimate(counts)
 
     def completed(self, now: FittedTables) -> MixedTable:
         """Return weighted complete rows with the posterior of the missing cells under some tables."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from markovia.data.tables.row_sources import CodedTable, RowSource
 from markovia.errors import InvalidArgument
+from markovia.kernels.structure.structure_records import FamilyGroups
 from markovia.runtime.array_types import Array
 from markovia.runtime.clock import now
 from markovia.runtime.threads import in_parallel, thread_count
@@ -172,25 +173,14 @@ class _Packed:
     """Rows in memory as the compiled code reads them: small codes, and bit planes of the states where these are few."""
 
     def __init__(self, table: CodedTable, names: Sequence[str], cards: NDArray[np.int64]) -> None:
-        from markovia.kernels.structure.bit_planes import bit_planes
+        from markovia.kernels.structure.bit_planes import packed_rows
 
         place = {name: k for k, name in enumerate(table.variables)}
-        codes, weights = table.codes[[place[n] for n in names]], table.weights
-        n_rows = codes.shape[1]
+        codes, weights, n_rows = table.codes[[place[n] for n in names]], table.weights, table.n_rows
         if n_rows >= MERGED_ROWS and np.prod(cards, dtype=np.float64) <= n_rows / 8:
             rows, weights = CodedTable(tuple(table.variables.values()), table.codes, weights).distinct(names)
-            codes, n_rows = np.ascontiguousarray(rows.T), len(rows)
-        self.codes = codes.astype(np.uint16)
-        self.cards = cards
-        self.weights = np.zeros(0) if weights is None else np.array(weights, dtype=np.float64)
-        self.xlogx = np.zeros(0)
-        # weighted rows are not counted by bits
-        self.planes, self.plane_start = bit_planes(
-            self.codes if weights is None else self.codes[:, :0], cards
-        )
-        if weights is None:
-            whole = np.arange(min(n_rows, 2**16) + 1, dtype=np.float64)
-            self.xlogx = whole * np.log(np.maximum(whole, 1.0))
+            codes = rows.T
+        self.rows = packed_rows(codes, cards, weights)
 
     def run(self, kernel: Any, groups: Sequence[Extension], kind: int, sample_size: float) -> Array:
         sizes = np.array([len(fresh) for _, _, fresh in groups], dtype=np.int64)
@@ -203,31 +193,12 @@ class _Packed:
 
         def stretch(ends: tuple[int, int], room: Any) -> None:
             low, high = ends
-            kernel.score_groups(
-                self.codes,
-                self.planes,
-                self.plane_start,
-                self.weights,
-                self.cards,
-                self.xlogx,
-                children[low:high],
-                base_start[low : high + 1],
-                base,
-                first[low : high + 1],
-                further,
-                kind,
-                sample_size,
-                out,
-                *room,
+            own = FamilyGroups(
+                children[low:high], base_start[low : high + 1], base, first[low : high + 1], further
             )
+            kernel.score_groups(self.rows, own, kind, sample_size, room, out)
 
-        size = (
-            self.codes.shape[1],
-            self.planes.shape[1],
-            int(self.cards.max(initial=1)),
-            len(self.weights) > 0,
-        )
-        in_parallel(stretch, self._stretches(sizes), lambda: kernel.room(*size))
+        in_parallel(stretch, self._stretches(sizes), lambda: kernel.room_for(self.rows))
         return out
 
     def _stretches(self, sizes: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -235,7 +206,7 @@ class _Packed:
         work = np.cumsum(sizes + 8.0)
         if (
             len(sizes) == 1
-            or work[-1] * self.codes.shape[1] < SHARED_WORK
+            or work[-1] * self.rows.codes.shape[1] < SHARED_WORK
             or (threads := thread_count()) == 1
         ):
             return [(0, len(sizes))]

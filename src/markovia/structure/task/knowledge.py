@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import CycleError, InvalidArgument, UnknownVariable
+from markovia.errors import CycleError, InvalidArgument, check_known
 from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Flags
 from markovia.runtime.checks import check_count
@@ -62,8 +62,7 @@ class Knowledge:
         number = {name: i for i, name in enumerate(names)}
 
         def place(name: str) -> int:
-            if name not in number:
-                raise UnknownVariable(name, names, "the data")
+            check_known([name], number, "the data")
             return number[name]
 
         n = len(names)

@@ -13,10 +13,10 @@ from markovia.graphs.kinds.plot_options import Highlight, Positions
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import html_picture, html_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 SHOWN = 40
@@ -185,7 +185,7 @@ class LearnedStructure:
         progress: bool | None = None,
     ) -> "Axes":
         """Draw the graph."""
-        drawn: Axes = ports.call(
+        return ports.draw(
             "plot-graph",
             self.graph,
             ax=ax,
@@ -196,18 +196,13 @@ class LearnedStructure:
             seed=seed,
             progress=progress,
         )
-        return drawn
 
     def path_frame(self) -> "pd.DataFrame":
         """Return the steps of the search as a table."""
-        import pandas as pd
-
         return pd.DataFrame(list(self.path), columns=list(SearchStep._fields))
 
     def test_frame(self) -> "pd.DataFrame":
         """Return the tests that were kept as a table."""
-        import pandas as pd
-
         return pd.DataFrame(list(self.tests), columns=list(TestMade._fields))
 
     def save(self, path: Any, format: str | None = None) -> None:  # noqa: A002
@@ -235,8 +230,6 @@ class LearnedStructure:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the edges as a table: from, to, the edge as text, and its weight where the method has weights."""
-        import pandas as pd
-
         number = {name: i for i, name in enumerate(self.nodes)}
         rows = []
         for a, b, text in self._listed():

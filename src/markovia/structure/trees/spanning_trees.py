@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.runtime.array_types import Array
 
 
@@ -97,8 +97,7 @@ def root_place(root: object, names: Sequence[str], what: str) -> int | None:
     if root is None:
         return None
     if isinstance(root, str):
-        if root not in names:
-            raise UnknownVariable(root, names, f"the {what}")
+        check_known([root], names, f"the {what}")
         return list(names).index(root)
     if isinstance(root, int | np.integer) and not isinstance(root, bool) and 0 <= root < len(names):
         return int(root)

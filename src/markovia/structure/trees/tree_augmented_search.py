@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from markovia.data.tables.row_sources import RowSource
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.graphs.kinds.directed import DAG
 from markovia.runtime.array_types import Array
 from markovia.structure.scores.pair_information import table_information
@@ -58,8 +58,7 @@ def tree_augmented(task: Task, *, target: str | None = None, root: str | int | N
         raise InvalidArgument("tan is for discrete columns; discretise the others first")
     if target is None:
         raise InvalidArgument("tan needs the class: target='...'")
-    if target not in names:
-        raise UnknownVariable(target, names, "the data")
+    check_known([target], names, "the data")
     y = names.index(target)
     features = [k for k in range(len(names)) if k != y]
     barred = [k for k in features if not rules.allowed[y, k]]

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from markovia.data.tables.moments import moments_of
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_level
 
 TOLERANCE = 1e-9
 MAX_SWEEPS = 100_000
@@ -123,10 +124,7 @@ def penalty_path(largest: float, n: int, smallest: float) -> Array:
     """Return penalties from the largest down to a share of it, evenly spaced in their logarithms."""
     if not isinstance(n, int | np.integer) or n < 1:
         raise InvalidArgument(f"the number of penalties is a whole number, 1 or more, not {n!r}")
-    if not 0 < smallest < 1:
-        raise InvalidArgument(
-            f"the smallest penalty is a share of the largest, between 0 and 1, not {smallest!r}"
-        )
+    check_level("smallest", smallest)
     top = max(largest, np.finfo(np.float64).tiny)
     if n == 1:
         return np.array([top])

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.data.tables.moments import Moments, moments, moments_of
-from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Flags
-from markovia.runtime.checks import penalty_given
+from markovia.runtime.checks import check_level, penalty_given
 from markovia.runtime.threads import in_parallel
 from markovia.structure.task.result import FoundGraph
 from markovia.structure.task.task import Task
@@ -106,8 +105,7 @@ def neighbourhood(
     if choose == "cv":
         parts = _fold_grams(known, task, folds)
     if choose == "rate":
-        if not 0 < level < 1:
-            raise InvalidArgument(f"level is between 0 and 1, not {level!r}")
+        check_level("level", level)
         alpha = theoretical_alpha(n, known.total, level)
     stable: Flags | None = None
     choice: PenaltyChoice | None = None

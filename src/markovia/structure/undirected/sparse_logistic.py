@@ -8,15 +8,15 @@ conditions hold to `TOLERANCE`.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from markovia.data.tables.reading_mixed import MixedTable
 from markovia.errors import InvalidArgument
 from markovia.kernels.plain_code import either
-from markovia.runtime.array_types import Array
+from markovia.kernels.structure.structure_records import SpinFits
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice, check_level
 from markovia.structure.task.knowledge import Rules
 
@@ -51,13 +51,9 @@ class Spins:
         """The sum of the weights."""
         return float(self.weights.sum())
 
-
-class NodeFit(NamedTuple):
-    """Parameters of one spin along a path of penalties (last one: its field), mean losses, and optimality violations."""
-
-    thetas: Array
-    losses: Array
-    errors: Array
+    def in_order(self, order: Ints) -> "Spins":
+        """Return the rows in another order."""
+        return replace(self, design=np.ascontiguousarray(self.design[:, order]), weights=self.weights[order])
 
 
 def read_spins(
@@ -130,16 +126,15 @@ def fit_spin(
     alphas: Array,
     start: Array | None = None,
     tolerance: float = TOLERANCE,
-) -> NodeFit:
+) -> SpinFits:
     """Fit one spin for decreasing penalties; the shares of the rows sum to one."""
-    thetas = np.zeros((len(alphas), len(design)))
+    fits = SpinFits(np.zeros((len(alphas), len(design))), np.zeros(len(alphas)), np.zeros(len(alphas)))
     if start is not None:
-        thetas[0] = start
-    losses, errors = np.zeros(len(alphas)), np.zeros(len(alphas))
+        fits.thetas[0] = start
     steps = 6 * len(alphas) * design.size * (1 + len(design) / 4)
     logistic_path = either("markovia.kernels.structure.sparse_logistic:logistic_path", steps)
-    logistic_path(design, node, shares, factor, alphas, tolerance, MAX_STEPS, thetas, losses, errors)
-    return NodeFit(thetas, losses, errors)
+    logistic_path(design, node, shares, factor, alphas, tolerance, MAX_STEPS, fits)
+    return fits
 
 
 def largest_alpha(design: Array, node: int, shares: Array, factor: Array) -> float:

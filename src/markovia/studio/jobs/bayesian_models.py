@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.factors.quantities.quantity import Quantity
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime import ports
@@ -100,9 +100,7 @@ def regression(
     if outcome in predictors or not predictors:
         raise InvalidArgument("a regression has one outcome and some other columns as predictors")
     frame = as_frame(data)
-    for name in (outcome, *predictors):
-        if name not in frame.columns:
-            raise UnknownVariable(name, [str(c) for c in frame.columns], "the table")
+    check_known((outcome, *predictors), frame.columns, "the table")
     rows = frame[[outcome, *predictors]].dropna()
     x, names = _design(rows, predictors)
     y, unit = _outcome(rows[outcome], family)

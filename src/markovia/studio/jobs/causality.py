@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
+from markovia.errors import InvalidArgument, NotIdentifiable, check_known
 from markovia.runtime import ports
 from markovia.studio.jobs.orders import (
     AskCounterfactual,
@@ -149,8 +149,7 @@ def counterfactual(
     """Return each target had `do` been the case, for a unit with these facts: probabilities, bounds, or mean and spread."""
     found = Worlds([], "")
     for target in asked.targets:
-        if target not in model.variables:
-            raise UnknownVariable(target, list(model.variables), "the model")
+        check_known([target], list(model.variables), "the model")
         answer = model.counterfactual(target, given=dict(facts), do=dict(do), mechanism=asked.mechanism)
         found.note = answer.info.note or found.note
         found.answers.append(_world(target, answer))

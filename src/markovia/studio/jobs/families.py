@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.data.tables.frames import as_frame
 from markovia.data.text.document_texts import SUFFIXES
-from markovia.errors import ConvergenceWarning, InvalidArgument, UnknownVariable
+from markovia.errors import ConvergenceWarning, InvalidArgument, check_known
 from markovia.runtime.array_types import Array
 from markovia.studio.jobs.orders import FindTopics, SmoothSeries
 
@@ -35,8 +35,7 @@ def series(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]
     """Learn a hidden Markov model or a structural series, smooth a column of a table, and forecast; see `SmoothSeries`."""
     asked = SmoothSeries(**order)
     frame = as_frame(asked.data)
-    if asked.column not in frame.columns:
-        raise UnknownVariable(asked.column, [str(c) for c in frame.columns], "the table")
+    check_known([asked.column], frame.columns, "the table")
     try:
         y = np.asarray(frame[asked.column], dtype=np.float64)
     except (TypeError, ValueError):
@@ -271,8 +270,7 @@ def _texts(path: Path, column: str | None) -> list[str]:
     chosen = column or (names[0] if len(names) == 1 else None)
     if chosen is None:
         raise InvalidArgument(f"say which column has the texts: {', '.join(names)}")
-    if chosen not in names:
-        raise UnknownVariable(chosen, names, "the table")
+    check_known([chosen], names, "the table")
     return [str(text) for text in frame[chosen].dropna()]
 
 

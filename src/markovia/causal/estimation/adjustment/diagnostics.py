@@ -88,8 +88,7 @@ class Balance(InNotebooks):
 
     def plot(self, *, ax: Any = None) -> "Axes":
         """Draw the differences before and after."""
-        drawn: Axes = ports.call("plot-balance", self, ax=ax)
-        return drawn
+        return ports.draw("plot-balance", self, ax=ax)
 
 
 def overlap(codes: Ints, probabilities: Array, weights: Array, treated: int, model: str = "") -> Overlap:

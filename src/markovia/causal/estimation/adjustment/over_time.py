@@ -28,8 +28,6 @@ def regime_mean(
     robust: bool = True,
     family: str = "gaussian",
     learner: Any = None,
-    clip: float = CLIP,
-    clusters: Any = None,
     seed: int = 0,
 ) -> Estimate:
     """Return the mean outcome had everyone followed a regime.
@@ -56,7 +54,7 @@ def regime_mean(
     for t in range(times):
         chance = fitted(at, history[t], treatments[:, t].astype(float), "bernoulli", seed)(history[t])
         given = chance if regime[t] == 1 else 1 - chance
-        weight = weight * (treatments[:, t] == regime[t]) / np.maximum(given, clip)
+        weight = weight * (treatments[:, t] == regime[t]) / np.maximum(given, CLIP)
         weights.append(weight)
     following = np.stack([treatments[:, t] == regime[t] for t in range(times)])
     target, correction = outcome, np.zeros(n)
@@ -72,18 +70,11 @@ def regime_mean(
         target = predicted
     pseudo = target + correction if robust else target
     value = float(pseudo.mean())
-    return estimate(value, pseudo - value if robust else np.full(n, np.nan), clusters=clusters)
+    return estimate(value, pseudo - value if robust else np.full(n, np.nan))
 
 
 def marginal_structural_model(
-    treatments: Ints,
-    outcome: Array,
-    covariates: Sequence[Array],
-    *,
-    learner: Any = None,
-    clip: float = CLIP,
-    clusters: Any = None,
-    seed: int = 0,
+    treatments: Ints, outcome: Array, covariates: Sequence[Array], *, learner: Any = None, seed: int = 0
 ) -> Estimate:
     """Return the slope of the mean outcome by the number of treatments, from stabilised weights; errors are robust.
 
@@ -101,7 +92,7 @@ def marginal_structural_model(
             fitted(at, full, now, "bernoulli", seed)(full),
         )
         weights *= np.where(
-            now == 1, top / np.maximum(bottom, clip), (1 - top) / np.maximum(1 - bottom, clip)
+            now == 1, top / np.maximum(bottom, CLIP), (1 - top) / np.maximum(1 - bottom, CLIP)
         )
         if at is None or at == "linear":
             scores.append(with_intercept(full) * (now - bottom)[:, None])
@@ -112,4 +103,4 @@ def marginal_structural_model(
         # weights that are fitted err less than known ones: what the treatment models explain is taken off
         known = np.column_stack(scores)
         rows = rows - known @ np.linalg.lstsq(known, rows, rcond=None)[0]
-    return estimate(float(model.coef[1]), rows, weights=weights, clusters=clusters)
+    return estimate(float(model.coef[1]), rows, weights=weights)

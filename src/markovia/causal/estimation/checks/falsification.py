@@ -14,7 +14,7 @@ import numpy as np
 from markovia.causal.identification.estimand import implied_independencies
 from markovia.causal.problem import read_graph
 from markovia.data.tables.frames import as_frame
-from markovia.errors import UnknownVariable
+from markovia.errors import check_known
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.kinds.named import Names
 from markovia.graphs.separation.independencies import Independence
@@ -123,11 +123,7 @@ def falsify_graph(
     check_level("alpha", alpha)
     table = as_frame(frame)
     admg = Admg.of(read_graph(graph, latent))
-    for name in admg.names:
-        if name not in table.columns:
-            raise UnknownVariable(
-                name, table.columns, "the data; variables that were not recorded belong into latent="
-            )
+    check_known(admg.names, table.columns, "the data; variables that were not recorded belong into latent=")
     mixed = Reading(list(admg.names), None, None, None, "error").complete(table)
     bound = bind_test(with_alpha(test, alpha), mixed, mixed.names)
     place = {name: k for k, name in enumerate(bound.names)}

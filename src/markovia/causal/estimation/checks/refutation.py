@@ -17,7 +17,7 @@ from markovia.causal.estimation.checks.sensitivity import partial_r2, relative_b
 from markovia.causal.estimation.effect_result import Effect
 from markovia.causal.estimation.methods import dose
 from markovia.causal.estimation.study import Study, read_study
-from markovia.errors import InvalidArgument, MarkoviaError, UnknownVariable
+from markovia.errors import InvalidArgument, MarkoviaError, check_known
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
@@ -191,8 +191,7 @@ def _negative_control(effect: Effect, name: str) -> Refutation:
     study, again = effect.study, effect.again
     assert study is not None
     assert again is not None
-    if name not in effect.frame.columns:
-        raise UnknownVariable(name, effect.frame.columns, "the data")
+    check_known([name], effect.frame.columns, "the data")
     other = read_study(
         effect.frame.iloc[study.rows], effect.treatment, name, effect.adjustment, instruments=effect.instruments,
         mediators=effect.mediators, missing="drop",

@@ -25,10 +25,10 @@ from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 RARE = 0.15
@@ -83,8 +83,6 @@ class Sensitivity(InNotebooks):
             For each covariate the partial R squared of such a confounder, exact with the treatment and at most with the
             outcome, and the estimate that it would leave; NaN where none can be so strong.
         """
-        import pandas as pd
-
         own_a, own_y = (
             self.benchmarks["treatment"].to_numpy(float),
             self.benchmarks["outcome"].to_numpy(float),
@@ -125,8 +123,7 @@ class Sensitivity(InNotebooks):
 
     def plot(self, *, ax: Any = None) -> "Axes":
         """Draw the contour of the adjusted estimate over both partial R squared, with the covariates for scale."""
-        drawn: Axes = ports.call("plot-sensitivity", self, ax=ax)
-        return drawn
+        return ports.draw("plot-sensitivity", self, ax=ax)
 
 
 def sensitivity(effect: Effect) -> Sensitivity:
@@ -140,8 +137,6 @@ def sensitivity(effect: Effect) -> Sensitivity:
     >>> 0.4 < found.robustness < 0.8 and found.gamma > 2
     True
     """
-    import pandas as pd
-
     study = effect.study
     if study is None or effect.instruments or effect.mediators or effect.method in ("plug-in", "none"):
         raise InvalidArgument("sensitivity to hidden confounders is defined for effects by adjustment")

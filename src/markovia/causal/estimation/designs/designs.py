@@ -18,7 +18,7 @@ from markovia.causal.estimation.methods import dose
 from markovia.causal.estimation.study import Study, in_order_of_time, read_study
 from markovia.causal.two_levels import EARLIER, LATER, TREATED, UNTREATED, second_of_two
 from markovia.data.tables.frames import as_frame
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime import ports
 from markovia.runtime.seeds import Seed, generator
@@ -229,8 +229,7 @@ def staggered_differences(
     """
     names = as_names(covariates)
     table = complete(frame, [outcome, unit, period, *names])
-    if start not in table.columns:
-        raise UnknownVariable(start, table.columns, "the data")
+    check_known([start], table.columns, "the data")
     in_order_of_time(table[period], period)
     times = np.sort(table[period].unique())
     wide = {
@@ -306,8 +305,7 @@ class SyntheticControl(InNotebooks):
 
     def plot(self, *, ax: Any = None) -> "Axes":
         """Draw the gaps of the treated unit and of the placebos."""
-        drawn: Axes = ports.call("plot-synthetic-control", self, ax=ax)
-        return drawn
+        return ports.draw("plot-synthetic-control", self, ax=ax)
 
 
 def synthetic_control(
@@ -330,8 +328,7 @@ def synthetic_control(
     if wide.isna().to_numpy().any():
         raise InvalidArgument(f"every {unit!r} needs a row at every {time!r}")
     for value, known, what in ((treated, wide.index, unit), (start, wide.columns, time)):
-        if value not in known:
-            raise UnknownVariable(value, known, f"the column {what!r}")
+        check_known([value], known, f"the column {what!r}")
     donors = wide.drop(index=treated)
     found = synthesise(
         wide.loc[treated].to_numpy(float), donors.to_numpy(float), int(list(wide.columns).index(start))
@@ -345,9 +342,7 @@ def synthetic_control(
 def complete(frame: Any, names: Sequence[str]) -> "pd.DataFrame":
     """Return the named columns, in which nothing is missing."""
     table = as_frame(frame)
-    for name in names:
-        if name not in table.columns:
-            raise UnknownVariable(name, table.columns, "the data")
+    check_known(names, table.columns, "the data")
     gaps = [name for name in names if table[name].isna().any()]
     if gaps:
         raise InvalidArgument(f"cells are missing in {listed(map(repr, gaps))}; drop or fill them first")

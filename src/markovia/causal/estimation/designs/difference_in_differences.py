@@ -65,7 +65,7 @@ class GroupTime(NamedTuple):
 
 
 def group_time_effects(
-    outcome: Array, start: Ints, covariates: Array, *, learner: Any = None, folds: int = 5, seed: int = 0
+    outcome: Array, start: Ints, covariates: Array, *, learner: Any = None, seed: int = 0
 ) -> list[GroupTime]:
     """Return the effect on each group in each period from its start on.
 
@@ -94,9 +94,7 @@ def group_time_effects(
             if min(group.sum(), len(group) - group.sum()) < 2:
                 continue
             before, after = outcome[rows, g - 1], outcome[rows, t]
-            part = panel_difference(
-                before, after, group, covariates[rows], learner=learner, folds=folds, seed=seed
-            )
+            part = panel_difference(before, after, group, covariates[rows], learner=learner, seed=seed)
             assert part.influence is not None
             influence = np.zeros(n)
             influence[rows] = part.influence * n / len(rows)

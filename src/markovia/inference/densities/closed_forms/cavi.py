@@ -24,6 +24,7 @@ from markovia.optimise.ascent import climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Positive
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax
 from markovia.runtime.machine_code import compiled
 
 SWEEPS = 10
@@ -87,8 +88,6 @@ class CAVI(ClosedEngine):
 
     def answer(self, problem: Problem) -> ClosedAnswer:
         """Return the best product of distributions of blocks."""
-        import jax
-
         program: Any = self._program(problem)
         field = MeanFieldUpdates(conjugate_blocks(program, self.name, joined=True))
 

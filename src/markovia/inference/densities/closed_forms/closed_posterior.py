@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
 from markovia.inference.densities.closed_forms.closed_form import ClosedForm
 from markovia.inference.densities.closed_forms.conditional_conjugacy import Terms, unconstrained
-from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior, plain_number
 from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.densities.program.program import Program
@@ -133,17 +132,19 @@ class ClosedPosterior(DrawnPosterior):
     def mean(self, name: str | None = None) -> Any:
         """Return the mean of a quantity: a number, or an array of its shape."""
         name = self._only() if name is None else name
-        return _plain(self.form.marginal(name).mean()) if self._closed(name) else super().mean(name)
+        return plain_number(self.form.marginal(name).mean()) if self._closed(name) else super().mean(name)
 
     def sd(self, name: str | None = None) -> Any:
         """Return the standard deviation of a quantity."""
         name = self._only() if name is None else name
-        return _plain(self.form.marginal(name).std()) if self._closed(name) else super().sd(name)
+        return plain_number(self.form.marginal(name).std()) if self._closed(name) else super().sd(name)
 
     def quantile(self, q: float, name: str | None = None) -> Any:
         """Return a quantile of a quantity."""
         name = self._only() if name is None else name
-        return _plain(self.form.marginal(name).ppf(q)) if self._closed(name) else super().quantile(q, name)
+        return (
+            plain_number(self.form.marginal(name).ppf(q)) if self._closed(name) else super().quantile(q, name)
+        )
 
     def log_prob(self, x: Any) -> Any:
         """Return the log density of the quantities asked for, together, at x.
@@ -155,13 +156,7 @@ class ClosedPosterior(DrawnPosterior):
         """
         if not all(n in self.form.names for n in self.names):
             return super().log_prob(x)
-        given = x if isinstance(x, Mapping) else {self._only(): x}
-        missing = [n for n in self.names if n not in given]
-        if missing:
-            raise InvalidArgument(
-                f"x has no value for {missing[0]!r}; give {{name: value}} for {list(self.names)}"
-            )
-        return _plain(self.form.log_prob({n: given[n] for n in self.names}))
+        return plain_number(self.form.log_prob(self._given(x)))
 
     def _closed(self, name: str) -> bool:
         self._known(name)
@@ -205,7 +200,3 @@ class ClosedPosterior(DrawnPosterior):
 
     def _note(self) -> str:
         return str(self.info)
-
-
-def _plain(value: Any) -> Any:
-    return value if np.ndim(value) else float(value)

@@ -33,6 +33,7 @@ from markovia.inference.densities.program.program import Program
 from markovia.inference.engine import without_cure
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 MOST_DENSE = 1000
@@ -101,8 +102,6 @@ class Terms:
 
         Neither shows in the log density at a few places: it does not say where it ends, nor where it bends.
         """
-        import jax
-
         asked = [s for n, s in self.sites.items() if self.reaches[n]]
         if not asked:
             return frozenset(), {}
@@ -139,8 +138,6 @@ class Terms:
 
     def _at_state(self, env: Mapping[str, Any], state: int) -> dict[str, Any]:
         """Return an environment with every discrete latent variable at a state (its last where it has fewer)."""
-        import jax.numpy as jnp
-
         now = dict(env)
         for name, hidden in self.program.hidden.items():
             code = min(state, hidden.states - 1)
@@ -179,8 +176,6 @@ class Terms:
 
     def environment(self, values: Values, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the value of every node that does not depend on discrete latents."""
-        import jax.numpy as jnp
-
         program = self.program
         env: dict[str, Any] = {
             **program.layout.fixed,
@@ -212,8 +207,6 @@ class Terms:
         names: Sequence[str] | None = None,
     ) -> Any:
         """Return the log density of some nodes (all by default), discrete latents averaged by their shares."""
-        import jax.numpy as jnp
-
         env = self.environment(values, data)
         total = jnp.zeros(())
         for name in self.sites if names is None else names:
@@ -230,9 +223,6 @@ class Terms:
 
         Where `codes` say which states were drawn, an entry has share 1 where they meet it and 0 elsewhere.
         """
-        import jax
-        import jax.numpy as jnp
-
         hidden, lengths = self.program.hidden, self.program.layout.lengths
         if not hidden:
             return jnp.zeros(()), {}
@@ -299,14 +289,13 @@ def refuse_holes(program: Program, engine: str) -> None:
     for site in program.layout.sites.values():
         if site.soft is not None:
             raise without_cure(
-                UnsupportedModel(f"engine {engine!r} does not treat {site.soft.said!r} on {site.name!r}")
+                UnsupportedModel, f"engine {engine!r} does not treat {site.soft.said!r} on {site.name!r}"
             )
     for name in program.slots:
         if program.layout.sites[name].role == "observed":
             raise without_cure(
-                UnsupportedModel(
-                    f"engine {engine!r} does not infer the missing entries of {name!r}: drop those rows"
-                )
+                UnsupportedModel,
+                f"engine {engine!r} does not infer the missing entries of {name!r}: drop those rows",
             )
 
 
@@ -343,8 +332,6 @@ class Slopes:
 
     def at(self, places: Values) -> tuple[Array, dict[str, Array]]:
         """Return values and gradients at places along the first axis; discrete latents are averaged at the first of all."""
-        import jax
-
         terms = self.terms
         if not terms.program.hidden:
             return self._run(  # type: ignore[no-any-return]
@@ -367,8 +354,6 @@ class Slopes:
 
     def _run(self, name: str, function: Any, places: Any, data: Any = None) -> Any:
         """Return a function's values at places along the first axis, some at a time."""
-        import jax
-
         with x64():
             data = self._data if data is None else jax.tree.map(jax.numpy.asarray, data)
             count = len(jax.tree.leaves(places)[0])
@@ -464,9 +449,6 @@ def _filled(rest: Values, mine: Values, count: int) -> dict[str, Array]:
 
 def unconstrained(terms: Terms, values: Values) -> Array:
     """Return the unconstrained vectors of values along a first axis, one row each."""
-    import jax
-    import jax.numpy as jnp
-
     program = terms.program
 
     with x64():

@@ -107,7 +107,7 @@ class Conjugate(ClosedEngine):
         if self._found is not None and self._found[0] is problem:
             held: ClosedAnswer = self._found[1]
             return held
-        return closed_answer(self._program(problem), self.seed or 0)  # type: ignore[arg-type]
+        return closed_answer(self._program(problem), self.seed or 0)
 
 
 def closed_engine(problem: Problem, seed: int | None) -> Conjugate | None:
@@ -181,9 +181,7 @@ def closed_answer(program: Program, seed: int) -> ClosedAnswer:
 
 
 def _refused(why: str, kind: type[NotConjugate] = NotConjugate) -> NotConjugate:
-    refusal = kind(f"the posterior has no closed form: {why}")
-    without_cure(refusal)
-    return refusal
+    return without_cure(kind, f"the posterior has no closed form: {why}")
 
 
 def _normal_block(slopes: Slopes, shapes: Mapping[str, tuple[int, ...]], starts: Any) -> NormalBlock:

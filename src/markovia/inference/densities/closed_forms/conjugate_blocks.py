@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from markovia.runtime.libraries import jax, jnp
+
 Values = Mapping[str, Any]
 LOG_2PI = log(2.0 * pi)
 TINY = 1e-290
@@ -27,8 +29,6 @@ class ConjugateBlock(ABC):
 
     def coefficients(self, f: Callable[[Values], Any], at: Values) -> Any:
         """Return the natural parameters of a log density of the block; exact where it is of the family."""
-        import jax
-
         places = self.places(at)
         return self.solve(places, jax.vmap(jax.grad(f))(places))
 
@@ -92,9 +92,6 @@ class NormalBlock(ConjugateBlock):
 
     def coefficients(self, f: Callable[[Values], Any], at: Values) -> Any:
         """Return precision times mean, and precision, from gradient and Hessian."""
-        import jax
-        import jax.numpy as jnp
-
         start = self.flat(at)
 
         def g(x: Any) -> Any:
@@ -139,7 +136,6 @@ class NormalBlock(ConjugateBlock):
 
     def moments(self, eta: Any) -> tuple[Any, Any]:
         """Return the mean, and a root of the covariance (deviations where diagonal)."""
-        import jax.numpy as jnp
         from jax.scipy.linalg import cho_solve, solve_triangular
 
         h, precision = eta
@@ -150,8 +146,6 @@ class NormalBlock(ConjugateBlock):
 
     def log_density(self, x: Values, eta: Any) -> Any:
         """Return the log density."""
-        import jax.numpy as jnp
-
         h, precision = eta
         if self.diagonal:
             half, square = 0.5 * jnp.sum(jnp.log(precision)), jnp.sum(h**2 / precision)
@@ -165,8 +159,6 @@ class NormalBlock(ConjugateBlock):
 
     def draw(self, key: Any, eta: Any) -> dict[str, Any]:
         """Draw the block."""
-        import jax
-
         mean, root = self.moments(eta)
         noise = jax.random.normal(key, mean.shape)
         return self.named(mean + (root * noise if self.diagonal else root @ noise))
@@ -177,16 +169,12 @@ class NormalBlock(ConjugateBlock):
 
     def points(self, eta: Any) -> dict[str, Any]:
         """Return the mean plus and minus deviations; plus and minus scaled columns of the root where not diagonal."""
-        import jax.numpy as jnp
-
         mean, root = self.moments(eta)
         steps = root[None] if self.diagonal else root.T * jnp.sqrt(len(mean))
         return self.named(jnp.concatenate([mean + steps, mean - steps]))
 
     def entropy(self, eta: Any) -> Any:
         """Return the entropy."""
-        import jax.numpy as jnp
-
         h, precision = eta
         half = 0.5 * jnp.sum(jnp.log(precision)) if self.diagonal else 0.5 * jnp.linalg.slogdet(precision)[1]
         return 0.5 * len(h) * (LOG_2PI + 1.0) - half
@@ -244,19 +232,13 @@ class TwoStatisticFamily:
 
 def _gamma() -> TwoStatisticFamily:
     def draw(key: Any, a: Any, b: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         return jnp.maximum(jax.random.gamma(key, a) / b, TINY)
 
     def points(log_mean: Any, mean: Any) -> tuple[Any, Any]:
-        import jax.numpy as jnp
-
         gap = jnp.sqrt(-jnp.expm1(jnp.minimum(2.0 * (log_mean - jnp.log(mean)), 0.0)))
         return mean * (1.0 + gap), mean * (1.0 - gap)
 
     def expected(a: Any, b: Any) -> tuple[Any, Any]:
-        import jax.numpy as jnp
         from jax.scipy.special import digamma
 
         return digamma(a) - jnp.log(b), a / b
@@ -302,14 +284,9 @@ def _inverse_gamma() -> TwoStatisticFamily:
 
 def _beta() -> TwoStatisticFamily:
     def draw(key: Any, a: Any, b: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         return jnp.clip(jax.random.beta(key, a, b), TINY, 1.0 - 1e-16)
 
     def points(first: Any, second: Any) -> tuple[Any, Any]:
-        import jax.numpy as jnp
-
         p, q = jnp.exp(2.0 * first), jnp.exp(2.0 * second)  # x x' and (1 - x)(1 - x')
         half = 0.5 * (1.0 + p - q)
         gap = jnp.sqrt(jnp.maximum(half**2 - p, 0.0))
@@ -345,8 +322,6 @@ def _xp(x: Any) -> Any:
     """Return NumPy for its arrays, which need no compiling, and JAX's NumPy for others."""
     if isinstance(x, np.ndarray | np.generic | float):
         return np
-    import jax.numpy as jnp
-
     return jnp
 
 
@@ -361,8 +336,6 @@ def _gammaln(x: Any) -> Any:
 
 
 def _at_least(x: Any, low: float) -> Any:
-    import jax.numpy as jnp
-
     return jnp.maximum(x, low)
 
 
@@ -400,8 +373,6 @@ class ScalarBlock(ConjugateBlock):
 
     def log_density(self, x: Values, eta: Any) -> Any:
         """Return the log density."""
-        import jax.numpy as jnp
-
         return self.kernel(x, eta) - jnp.sum(self.family.normaliser(*self.family.parameters(*eta)))
 
     def draw(self, key: Any, eta: Any) -> dict[str, Any]:
@@ -414,15 +385,11 @@ class ScalarBlock(ConjugateBlock):
 
     def points(self, eta: Any) -> dict[str, Any]:
         """Return two places with the expected statistics."""
-        import jax.numpy as jnp
-
         expected = self.family.expected(*self.family.parameters(*eta))
         return {self.name: jnp.stack(self.family.points(*expected))}
 
     def entropy(self, eta: Any) -> Any:
         """Return the entropy."""
-        import jax.numpy as jnp
-
         usual = self.family.parameters(*eta)
         first, second = self.family.expected(*usual)
         return jnp.sum(self.family.normaliser(*usual) - eta[0] * first - eta[1] * second)
@@ -463,26 +430,18 @@ class DirichletBlock(ConjugateBlock):
         return self.kernel(x, eta) - self._normaliser(eta + 1.0)
 
     def _normaliser(self, a: Any) -> Any:
-        import jax.numpy as jnp
-
         return jnp.sum(_gammaln(a)) - jnp.sum(_gammaln(jnp.sum(a, -1)))
 
     def draw(self, key: Any, eta: Any) -> dict[str, Any]:
         """Draw the block."""
-        import jax
-        import jax.numpy as jnp
-
         x = jnp.maximum(jax.random.dirichlet(key, eta + 1.0), TINY)
         return {self.name: x / jnp.sum(x, -1, keepdims=True)}
 
     def mean(self, eta: Any) -> dict[str, Any]:
         """Return the mean."""
-        import jax.numpy as jnp
-
         return {self.name: (eta + 1.0) / jnp.sum(eta + 1.0, -1, keepdims=True)}
 
     def _expected(self, eta: Any) -> Any:
-        import jax.numpy as jnp
         from jax.scipy.special import digamma
 
         return digamma(eta + 1.0) - digamma(jnp.sum(eta + 1.0, -1, keepdims=True))
@@ -492,8 +451,6 @@ class DirichletBlock(ConjugateBlock):
 
         Both are on it where (P e^d + M e^-d)(P e^-d + M e^d) = 1, with P and M the sums of exp(E log x) of either sign.
         """
-        import jax.numpy as jnp
-
         logs = self._expected(eta)
         signs = _signs(jnp, logs.shape[-1])
         p = jnp.sum(jnp.where(signs > 0, jnp.exp(logs), 0.0), -1, keepdims=True)
@@ -505,8 +462,6 @@ class DirichletBlock(ConjugateBlock):
 
     def entropy(self, eta: Any) -> Any:
         """Return the entropy."""
-        import jax.numpy as jnp
-
         return self._normaliser(eta + 1.0) - jnp.sum(eta * self._expected(eta))
 
     def tangent(self, slope: Values, at: Values) -> Any:
@@ -520,6 +475,4 @@ def _signs(xp: Any, count: int) -> Any:
 
 
 def _norm(logs: Any) -> Any:
-    from jax.scipy.special import logsumexp
-
-    return logsumexp(logs, axis=-1, keepdims=True)
+    return jax.nn.logsumexp(logs, axis=-1, keepdims=True)

@@ -20,6 +20,7 @@ from markovia.inference.densities.engines.density_chains import ChainKernel, Cha
 from markovia.inference.densities.program.density import Density
 from markovia.inference.densities.program.plated_elimination import draw_states
 from markovia.runtime.checks import FromZero
+from markovia.runtime.libraries import jax, jnp
 
 ACCEPTED = 0.44
 """The share of steps along one coordinate that should be accepted."""
@@ -66,9 +67,6 @@ class BlockGibbs(DensityChains):
 
     def kernel(self, density: Density) -> ChainKernel:
         """Return a sweep of one chain."""
-        import jax
-        import jax.numpy as jnp
-
         program = density.source
         if program is None:
             raise UnsupportedModel("engine 'gibbs' looks at the nodes of a model; a bare density has none")

@@ -19,6 +19,7 @@ from markovia.inference.densities.closed_forms.conditional_conjugacy import (
 from markovia.inference.densities.program.plated_elimination import LogTable
 from markovia.inference.densities.program.program import Program
 from markovia.inference.engine import without_cure
+from markovia.runtime.libraries import jax, jnp
 
 
 def conjugate_blocks(program: Program, engine: str, *, joined: bool) -> Conjugacy:
@@ -27,9 +28,8 @@ def conjugate_blocks(program: Program, engine: str, *, joined: bool) -> Conjugac
     found = find_blocks(program, joined=joined)
     if found.rest:
         raise without_cure(
-            UnsupportedModel(
-                f"engine {engine!r} needs conditionals of known families, and that of {found.rest[0]!r} is none"
-            )
+            UnsupportedModel,
+            f"engine {engine!r} needs conditionals of known families, and that of {found.rest[0]!r} is none",
         )
     return found
 
@@ -63,8 +63,6 @@ class MeanFieldUpdates:
 
     def conditional(self, i: int, values: Values, shares: Any, data: Any) -> Any:
         """Return the natural parameters of a block given values of everything else."""
-        import jax.numpy as jnp
-
         block = self.blocks[i]
 
         def f(own: Values) -> Any:
@@ -78,8 +76,6 @@ class MeanFieldUpdates:
 
     def update(self, i: int, etas: Sequence[Any], shares: Any, data: Any) -> Any:
         """Return the natural parameters of a block that are best given the distributions of the others."""
-        import jax.numpy as jnp
-
         block = self.blocks[i]
         means, points = self._places(etas)
 
@@ -111,8 +107,6 @@ class MeanFieldUpdates:
 
     def _bound(self, etas: Sequence[Any], log_normaliser: Any, data: Any) -> Any:
         """Return the evidence lower bound, right after an update of the shares; what scaled nodes have counts as often."""
-        import jax.numpy as jnp
-
         means, points = self._places(etas)
         total = log_normaliser * max([self.scales.get(n, 1.0) for n in self.terms.tables], default=1.0)
         for block, eta in zip(self.blocks, etas, strict=True):
@@ -133,9 +127,6 @@ class MeanFieldUpdates:
         self, name: str, over: Sequence[int], values: Values, points: Sequence[Values], data: Any
     ) -> LogTable:
         """Return the log densities of a node's elements, averaged over the distributions of some blocks."""
-        import jax
-        import jax.numpy as jnp
-
         seen: list[LogTable] = []
 
         def at(left: Sequence[int], values: Values) -> Any:
@@ -149,8 +140,6 @@ class MeanFieldUpdates:
         return LogTable(seen[-1].axes, logs, seen[-1].via)
 
     def _counted(self, name: str, table: LogTable, shares: Any) -> Any:
-        import jax.numpy as jnp
-
         logs = table.logs
         if name in self.terms.tabled:
             logs = jnp.where(shares[name] > 0, shares[name] * logs, 0.0)

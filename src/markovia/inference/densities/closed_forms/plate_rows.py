@@ -50,10 +50,9 @@ class PlateRows:
         for piece in problem.pieces:
             if isinstance(piece, FunctionNode) and (plate in piece.arguments.values() or piece.previous):
                 raise without_cure(
-                    UnsupportedModel(
-                        f"{piece.names[-1]!r} depends on the length of plate {plate!r} or on earlier elements, so a few "
-                        "rows do not stand for all"
-                    )
+                    UnsupportedModel,
+                    f"{piece.names[-1]!r} depends on the length of plate {plate!r} or on earlier elements, so a few "
+                    "rows do not stand for all",
                 )
         observed = [n for n in problem.findings if plate in on.get(n, ())]
         if not observed:

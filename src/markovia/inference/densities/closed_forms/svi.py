@@ -26,6 +26,7 @@ from markovia.inference.result import Record
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Kind, NumberRange, Positive
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 FIRST = 9
@@ -99,9 +100,6 @@ class SVI(ClosedEngine):
 
     def answer(self, problem: Problem) -> ClosedAnswer:
         """Return the product of distributions of blocks that batches of rows lead to."""
-        import jax
-        import jax.numpy as jnp
-
         self._refuse_tables(problem)
         rows = PlateRows.of(problem, self.plate or _only_plate(problem))
         size = min(self.batch_size, rows.count)
@@ -115,9 +113,8 @@ class SVI(ClosedEngine):
         shared = [i for i in range(len(found.blocks)) if i not in local]
         if not shared:
             raise without_cure(
-                UnsupportedModel(
-                    f"every quantity is on plate {rows.plate!r}, so batches say nothing of each other"
-                )
+                UnsupportedModel,
+                f"every quantity is on plate {rows.plate!r}, so batches say nothing of each other",
             )
 
         def begin(keys: Any, data: Any) -> Any:
@@ -205,7 +202,7 @@ def _only_plate(problem: Problem) -> str:
     plates: set[str] = {p for f in problem.findings.values() for p in getattr(f.variable, "plates", ())}
     if not plates:
         raise without_cure(
-            UnsupportedModel("engine 'svi' takes batches of rows, and nothing is observed on a plate")
+            UnsupportedModel, "engine 'svi' takes batches of rows, and nothing is observed on a plate"
         )
     if len(plates) > 1:
         raise InvalidArgument(

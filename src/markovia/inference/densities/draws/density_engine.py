@@ -7,11 +7,11 @@ starts, and the log mass is known to engines that estimate it (`smc`, `laplace`,
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
-from typing import Any, ClassVar, Literal, Protocol, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.compiled_functions import as_data, at_points, constrained
 from markovia.inference.densities.program.density import Density
 from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
-from markovia.inference.densities.program.program import program_of
+from markovia.inference.densities.program.program import Program, program_of
 from markovia.inference.densities.program.state_draws import LateStates, PlatedPosterior, StateDraws
 from markovia.inference.engine import ASKED_FOR, DENSITIES, without_cure
 from markovia.inference.markov_chains.diagnostics import R_HAT_LIMIT
@@ -32,6 +32,7 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import TimeLimit, WholeSeed, check_options
 from markovia.runtime.clock import Clock
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import random_keys
 
@@ -55,38 +56,10 @@ class CannotStart(Unanswered):
         self.point = point
 
 
-class DensityProgram(Protocol):
-    """A model turned into a density, which knows how draws become the quantities that a user asks about."""
-
-    density: Density
-    note: str
-
-    @property
-    def slots(self) -> Mapping[str, Any]:
-        """Where each quantity that is inferred lies in the unconstrained vector."""
-
-    @property
-    def hidden(self) -> Mapping[str, Any]:
-        """Discrete latent variables that are summed out."""
-
-    @property
-    def centred(self) -> Sequence[Any]:
-        """Hierarchies that are sampled centred."""
-
-    def best_states(self, u: Any, data: Any) -> tuple[Mapping[str, Any], Any]:
-        """Return the best states of all discrete variables at a point, and the log of their probability there."""
-
-    def finish(self, drawn: DensityDraws) -> Mapping[str, Array | StateDraws]:
-        """Return draws of every latent quantity by name, discrete ones recovered."""
-
-    def pointwise(self, drawn: DensityDraws) -> Mapping[str, Array]:
-        """Return the log likelihood of each observation at each draw, by observed node."""
-
-
 class DrawnAnswer:
     """The answer of an engine to a question about a program: draws, made into posteriors of the names asked for."""
 
-    def __init__(self, program: DensityProgram, drawn: DensityDraws) -> None:
+    def __init__(self, program: Program, drawn: DensityDraws) -> None:
         self.program, self.drawn = program, drawn
         self.log_mass, self.record = float(drawn.log_mass), drawn.record
 
@@ -191,24 +164,23 @@ class DensityEngine(ABC):
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the mass that agrees with the findings."""
         if "log_mass" not in self.answers:
-            raise without_cure(Unanswered(f"engine {self.name!r} does not give {ASKED_FOR['log_mass']}"))
+            raise without_cure(Unanswered, f"engine {self.name!r} does not give {ASKED_FOR['log_mass']}")
         drawn = self._drawn_from(self._program(problem).density)
         return LogMass(float(drawn.log_mass), drawn.record)
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the highest mode found of the numbers, and the best states of all discrete variables given these."""
         if m > 1:
-            raise without_cure(Unanswered(f"engine {self.name!r} finds one mode, not the m={m} best"))
+            raise without_cure(Unanswered, f"engine {self.name!r} finds one mode, not the m={m} best")
         program = self._program(problem)
         states = [n for n in program.hidden if n in targets]
         known = [*program.slots, *(program.hidden if states else ())]
         left_out = next((n for n in known if n not in targets), None)
         if left_out is not None:  # a coordinate of the common mode is not the mode of that quantity
             raise without_cure(
-                Unanswered(
-                    f"engine {self.name!r} finds the mode of everything together, not that of targets=[...] with "
-                    f"{left_out!r} integrated out"
-                )
+                Unanswered,
+                f"engine {self.name!r} finds the mode of everything together, not that of targets=[...] with "
+                f"{left_out!r} integrated out",
             )
         point, height, converged = mode(program.density, self.seed, jacobian=False)
         record = Record(
@@ -244,12 +216,11 @@ class DensityEngine(ABC):
     def _refuse_tables(self, problem: Problem) -> None:
         if problem.kinds <= {"table"}:
             raise without_cure(
-                UnsupportedModel(
-                    f"engine {self.name!r} is for models with numbers, and every variable here has states"
-                )
+                UnsupportedModel,
+                f"engine {self.name!r} is for models with numbers, and every variable here has states",
             )
 
-    def _program(self, problem: Problem) -> DensityProgram:
+    def _program(self, problem: Problem) -> Program:
         self._refuse_tables(problem)
         return program_of(problem, self.reparameterize)
 
@@ -258,8 +229,6 @@ class DensityEngine(ABC):
 
     def _key(self) -> Any:
         """Return the random key of the seed; call inside `x64()`."""
-        import jax
-
         seed = self.seed if self.seed is not None else int(np.random.SeedSequence().generate_state(1)[0])
         return jax.random.PRNGKey(int(seed))
 
@@ -295,9 +264,6 @@ def starting_points(density: Density, keys: Any, data: Any) -> tuple[Any, Any, A
 
     For each key starting points are drawn until the log density and its gradient are finite, `STARTS` times at most.
     """
-    import jax
-    import jax.numpy as jnp
-
     climb = jax.value_and_grad(density.log_prob)
 
     def look(key: Any) -> tuple[Any, Any, Any, Any]:
@@ -359,8 +325,6 @@ def mode(
     who
         The engine that an error names.
     """
-    import jax
-
     with x64():
         data = as_data(density)
 

@@ -24,11 +24,11 @@ from markovia.inference.weighted_draws.resampling import resample
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_level
+from markovia.runtime.libraries import pd
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import aligned, html_table
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 MOST_ROWS = 20
@@ -156,7 +156,7 @@ class DrawnPosterior:
 
     def mean(self, name: str | None = None) -> Any:
         """Return the mean of a quantity: a number, or an array of its shape."""
-        return _plain(self._average(self._values(name)))
+        return plain_number(self._average(self._values(name)))
 
     def sd(self, name: str | None = None) -> Any:
         """Return the standard deviation of a quantity."""
@@ -164,19 +164,19 @@ class DrawnPosterior:
         gaps = values - self._average(values)
         count = values.shape[0] * values.shape[1]
         correction = count / (count - 1) if self._weights is None and count > 1 else 1.0
-        return _plain(np.sqrt(self._average(gaps**2) * correction))
+        return plain_number(np.sqrt(self._average(gaps**2) * correction))
 
     def quantile(self, q: float, name: str | None = None) -> Any:
         """Return a quantile of a quantity."""
         values = self._values(name)
         rows = values.reshape(-1, *values.shape[2:])
         if self._weights is None:
-            return _plain(np.quantile(rows, q, axis=0))
+            return plain_number(np.quantile(rows, q, axis=0))
         order = np.argsort(rows, axis=0)
         heights = np.cumsum(self._weights.ravel()[order], axis=0)
         at = np.minimum((heights < q).sum(axis=0), len(rows) - 1)
         sorted_rows = np.take_along_axis(rows, order, axis=0)
-        return _plain(np.take_along_axis(sorted_rows, at[None], axis=0)[0])
+        return plain_number(np.take_along_axis(sorted_rows, at[None], axis=0)[0])
 
     def interval(self, name: str | float | None = None, prob: float = INTERVAL) -> tuple[Any, Any]:
         """Return the central interval that holds a quantity with a probability.
@@ -199,12 +199,7 @@ class DrawnPosterior:
         """
         from scipy.stats import gaussian_kde
 
-        given = x if isinstance(x, Mapping) else {self._only(): x}
-        missing = [n for n in self.names if n not in given]
-        if missing:
-            raise InvalidArgument(
-                f"x has no value for {missing[0]!r}; give {{name: value}} for {list(self.names)}"
-            )
+        given = self._given(x)
         draws, points = [], []
         for name in self.names:
             values = self._values(name)
@@ -216,6 +211,16 @@ class DrawnPosterior:
         found = kernel.logpdf(np.concatenate(points, axis=1).T)
         scalar = all(np.ndim(given[n]) == self._values(n).ndim - 2 for n in self.names)
         return float(found[0]) if scalar else found
+
+    def _given(self, x: Any) -> Mapping[str, Any]:
+        """Return the values in x of the quantities asked for, by name."""
+        given = x if isinstance(x, Mapping) else {self._only(): x}
+        missing = [n for n in self.names if n not in given]
+        if missing:
+            raise InvalidArgument(
+                f"x has no value for {missing[0]!r}; give {{name: value}} for {list(self.names)}"
+            )
+        return {n: given[n] for n in self.names}
 
     def _average(self, values: Any) -> Any:
         if self._weights is None:
@@ -260,8 +265,6 @@ class DrawnPosterior:
         prob
             The probability of the interval.
         """
-        import pandas as pd
-
         check_level("prob", prob)
         chosen = self._chosen(names)
         rows = list(self._summaries(chosen, prob))
@@ -323,8 +326,6 @@ class DrawnPosterior:
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return the draws of what was asked for: one row a draw, one column a scalar, indexed by chain and draw."""
-        import pandas as pd
-
         index = pd.MultiIndex.from_product(
             [range(self._chains), range(self._length)], names=["chain", "draw"]
         )
@@ -480,5 +481,6 @@ def drawn_expectation(function: Callable[..., float], posterior: DrawnPosterior)
     return float(np.average(terms, weights=weights))
 
 
-def _plain(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
+    """Return an array of no axes as a number."""
     return value if np.ndim(value) else float(value)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from markovia.inference.densities.engines.density_chains import ChainKernel, ChainStep
 from markovia.inference.densities.program.density import Density
+from markovia.runtime.libraries import jax, jnp
 
 
 class AdaptedState(NamedTuple):
@@ -40,7 +41,6 @@ def adapted_kernel(
     dense: bool,
     target: float,
     step: float,
-    gradients: int,
 ) -> ChainKernel:
     """Return a transition that proposes, accepts or rejects, and adapts; call inside `x64()`.
 
@@ -53,11 +53,7 @@ def adapted_kernel(
         is a `CovarianceFactor` of the adapted covariance, noise is standard normal.
     warmup, dense, target, step
         Steps that adapt, whether correlations do, the acceptance that steps aim at, and the first step.
-    gradients
-        How many gradients (or log densities) a step takes.
     """
-    import jax
-    import jax.numpy as jnp
     from numpyro.infer.hmc_util import IntegratorState, warmup_adapter
 
     prepare, update = warmup_adapter(warmup, dense_mass=dense, target_accept_prob=target)
@@ -112,7 +108,7 @@ def adapted_kernel(
             state.acceptance,
             jnp.asarray(False),
             -state.value,
-            jnp.asarray(float(gradients)),
+            jnp.ones(()),
             state.adapt.step_size,
         )
 

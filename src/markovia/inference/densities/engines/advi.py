@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Literal
 
 from markovia.inference.densities.engines.guided_fit import Guide, GuidedEngine
 from markovia.inference.densities.engines.whitened_density import Peak, independent
+from markovia.runtime.libraries import jnp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,6 @@ class ADVI(GuidedEngine):
 
 def mean_field(size: int) -> Guide:
     """Return independent normal distributions."""
-    import jax.numpy as jnp
 
     def push(parameters: Any, noise: Any) -> Any:
         mean, log_sd = parameters
@@ -63,7 +63,6 @@ def mean_field(size: int) -> Guide:
 
 def full_rank(size: int) -> Guide:
     """Return normal distributions of any covariance, by a triangular factor with a positive diagonal."""
-    import jax.numpy as jnp
 
     def push(parameters: Any, noise: Any) -> Any:
         mean, log_sd, below = parameters

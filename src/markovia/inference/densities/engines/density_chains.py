@@ -29,6 +29,7 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, FromZero, Kind, NumberRange
 from markovia.runtime.clock import Clock
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import random_keys
 
@@ -263,9 +264,6 @@ def _alone(engine: DensityChains, density: Density, key: Any) -> ChainStep:
 
 def _run(engine: DensityChains, density: Density, keys: Any, clock: Clock) -> ChainStep:
     """Run chains in segments until there are enough draws, or the clock says stop; inside `x64()`."""
-    import jax
-    import jax.numpy as jnp
-
     data = as_data(density)
     kernel = cache(lambda: engine.kernel(density))  # made only where something has to be traced
     room = max(1, min(ROWS, CELLS // max(1, len(keys) * density.size)))
@@ -339,9 +337,6 @@ def _set_out(
     density: Density, engine: DensityChains, keys: Any, data: Any, starts: Any, advance: Any, state: Any
 ) -> Any:
     """Take the first step of each chain; one that finds no finite density starts again somewhere else."""
-    import jax
-    import jax.numpy as jnp
-
     one = jnp.asarray(1)
     for attempt in range(STARTS):
         moved, space = advance(state, one, one, data)
@@ -367,8 +362,6 @@ def _worth(kept: list[ChainStep]) -> float:
 
 def _checkpoint(engine: DensityChains, density: Density, keys: Any) -> Checkpoint:
     """Return the file of this run: of these settings, this density, its data and keys."""
-    import jax
-
     if engine.checkpoint is None:
         return Checkpoint(None)
     key = density.key if isinstance(density.key, str) else ""

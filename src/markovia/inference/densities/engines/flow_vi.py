@@ -15,6 +15,7 @@ from markovia.inference.densities.engines.advi import full_rank
 from markovia.inference.densities.engines.guided_fit import Guide, GuidedEngine
 from markovia.inference.densities.engines.whitened_density import Peak
 from markovia.runtime.checks import Count, Positive
+from markovia.runtime.libraries import jax, jnp
 
 FAR = 20.0
 
@@ -58,9 +59,6 @@ class FlowVI(GuidedEngine):
 
 def coupling_flow(size: int, layers: int, hidden: int) -> Guide:
     """Return flows of coupling layers, then a full-rank affine map; a new one does not bend."""
-    import jax
-    import jax.numpy as jnp
-
     affine = full_rank(size)
 
     def begin(key: Any, point: Any, sd: float) -> Any:

@@ -37,6 +37,7 @@ from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive
 from markovia.runtime.clock import Clock
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp, optax
 from markovia.runtime.machine_code import MachineCodeKey, compiled
 
 STARTS = 16
@@ -151,10 +152,6 @@ class GuidedEngine(DensityEngine):
 
     def _fit(self, density: Density, sd: float, clock: Clock) -> tuple[Array, Array, Array, Array]:
         """Return noise, points, log determinants and the trace of the bound, starting from a standard deviation."""
-        import jax
-        import jax.numpy as jnp
-        import optax
-
         data = as_data(density)
         guide = cache(lambda: self.guide(density.size))  # made only where something has to be traced
         settings = (
@@ -196,9 +193,6 @@ class GuidedEngine(DensityEngine):
 
     def _loss(self, density: Density, guide: Callable[[], Guide]) -> Callable[..., Any]:
         """Return minus an unbiased draw of the bound, as a player's loss."""
-        import jax
-        import jax.numpy as jnp
-
         rows = None if self.batch is None else density.rows()
         entropy = 0.5 * density.size * (1.0 + log(2 * pi))
 

@@ -12,6 +12,7 @@ from markovia.inference.densities.engines.adapted_kernels import Proposed, adapt
 from markovia.inference.densities.engines.density_chains import ChainKernel, DensityChains
 from markovia.inference.densities.program.density import Density
 from markovia.runtime.checks import LEVEL, Count, FromZero
+from markovia.runtime.libraries import jnp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,14 +55,11 @@ class MALA(DensityChains):
             dense=self.dense,
             target=self.target_accept,
             step=1.0 / max(density.size, 1) ** (1 / 6),
-            gradients=1,
         )
 
 
 def langevin_proposal(climb: Any, state: Any, spread: Any, step: Any, noise: Any) -> Proposed:
     """Propose `x + step^2 / 2 C grad + step F noise` with C = F F'; the ratio has the densities of going there and back."""
-    import jax.numpy as jnp
-
     drift = 0.5 * step * spread.transposed(state.slope)
     there = state.point + step * spread.times(drift + noise)
     value, slope = climb(there)

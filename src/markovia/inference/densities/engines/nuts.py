@@ -19,6 +19,7 @@ from markovia.inference.densities.engines.density_chains import (
 )
 from markovia.inference.densities.program.density import Density
 from markovia.runtime.checks import LEVEL, Whole
+from markovia.runtime.libraries import jax, jnp
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +51,6 @@ def hamiltonian_kernel(
     density: Density, algorithm: str, engine: HamiltonianChains, **more: Any
 ) -> ChainKernel:
     """Return NumPyro's kernel on a density; call inside `x64()`."""
-    import jax
-    import jax.numpy as jnp
     from numpyro.infer.hmc import hmc
     from numpyro.infer.util import ParamInfo
 

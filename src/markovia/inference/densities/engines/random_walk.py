@@ -54,7 +54,6 @@ class RandomWalkMetropolis(DensityChains):
             dense=self.dense,
             target=self.target_accept,
             step=2.38 / max(density.size, 1) ** 0.5,
-            gradients=1,
         )
 
 

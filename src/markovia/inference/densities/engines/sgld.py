@@ -21,6 +21,7 @@ from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.density import Density
 from markovia.inference.densities.program.draw_stats import DensityDraws
 from markovia.runtime.checks import Count, CountOrNone, FromZero, NumberRange
+from markovia.runtime.libraries import jax, jnp
 
 STEPS = NumberRange(0.0, 2.0, open="both", said="a number between 0 and 2")
 
@@ -64,9 +65,6 @@ class SGLD(DensityChains):
 
     def kernel(self, density: Density) -> ChainKernel:
         """Return the transition of one chain."""
-        import jax
-        import jax.numpy as jnp
-
         rows = None if self._whole else density.rows()
         whole = rows is None
         if rows is None and self.batch is not None:

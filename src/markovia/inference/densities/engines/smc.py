@@ -24,6 +24,7 @@ from markovia.inference.weighted_draws.resampling import resample
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import LEVEL, Count
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 FEWEST_MOVED = 0.05
@@ -136,8 +137,6 @@ class Population:
     """Points on their way from a distribution that is easy to draw from to a density; made inside `x64()`."""
 
     def __init__(self, engine: SMC, density: Density) -> None:
-        import jax
-
         self.engine, self.density, self.data = engine, density, as_data(density)
         self.rng = np.random.default_rng(engine.seed)
         self.temperatures, self.acceptance = [0.0], list[float]()
@@ -204,9 +203,6 @@ class Population:
         return np.asarray(base), np.asarray(target)
 
     def _both(self, points: Array) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         density, free = self.density, self.density.prior is None
 
         def both(u: Any, wide: Any, data: Any) -> Any:
@@ -218,9 +214,6 @@ class Population:
 
     def _move(self, temperature: float) -> None:
         """Move all points at a temperature, and adapt the size of steps to how many moves are accepted."""
-        import jax
-        import jax.numpy as jnp
-
         factor = self._factor()
         target = 0.8 if self.engine.move == "hmc" else 0.25
         moved = []
@@ -252,9 +245,6 @@ class Population:
 
     def _mover(self) -> Any:
         """Return a Metropolis-corrected move of every point, in coordinates scaled by the population's covariance."""
-        import jax
-        import jax.numpy as jnp
-
         density, engine, free = self.density, self.engine, self.density.prior is None
 
         def one(key: Any, u: Any, temperature: Any, size: Any, factor: Any, wide: Any, data: Any) -> Any:
@@ -300,8 +290,6 @@ class Population:
 
 def _base(density: Density, free: bool, u: Any, wide: Any, data: Any) -> Any:
     """Return the log density of what a path starts from: a wide normal distribution, or the prior."""
-    import jax.numpy as jnp
-
     if not free:
         return density.log_prior(u, data)
     mean, sd = wide

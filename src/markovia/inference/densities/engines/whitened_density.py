@@ -14,6 +14,7 @@ from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.densities.program.density import Density, DensityRows
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 MOST = 3_000
@@ -51,9 +52,6 @@ class Peak:
 
 def peak(density: Density, seed: int | None, who: str) -> Peak:
     """Return the peak of a density."""
-    import jax
-    import jax.numpy as jnp
-
     if density.size > MOST:
         raise Unanswered(
             f"engine {who!r} computes a Hessian, and {density.size:,} numbers are too many for that (at most {MOST:,}); use "
@@ -105,7 +103,6 @@ def independent(found: Peak) -> Peak:
 
 def whitened(density: Density, found: Peak) -> Density:
     """Return the density of z where u = point + F z; `points_of` leads back."""
-    import jax
 
     def back(z: Any, data: Any) -> Any:
         return data[1] + data[2] @ z

@@ -10,6 +10,7 @@ from markovia.inference.densities.program.compiled_functions import as_data
 from markovia.inference.densities.program.program import Program
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
 
@@ -24,9 +25,6 @@ def assignment_log_probs(program: Program, values: Mapping[str, Any]) -> Array:
         By name, one value an assignment; every node that is no function of others has some. The value of a deterministic
         node is compared with what its parents say.
     """
-    import jax
-    import jax.numpy as jnp
-
     nodes = program.nodes
 
     def one(mine: Any, data: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from markovia.inference.densities.program.density import Density
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import jax
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import random_keys
 
@@ -35,7 +36,6 @@ def at_points(density: Density, name: str, function: Callable[..., Any], points:
     seed
         What random keys are made from, one a point.
     """
-    import jax
     import numpy as np
 
     from markovia.runtime.double_precision import x64
@@ -62,6 +62,4 @@ def at_points(density: Density, name: str, function: Callable[..., Any], points:
 
 def as_data(density: Density) -> Any:
     """Return the data of a density as JAX arrays; call inside `x64()`."""
-    import jax
-
     return jax.tree.map(jax.numpy.asarray, density.data)

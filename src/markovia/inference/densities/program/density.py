@@ -9,6 +9,8 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from markovia.runtime.libraries import jax, jnp
+
 
 @dataclass(frozen=True)
 class DensityRows:
@@ -97,9 +99,6 @@ def standard_normal(size: int) -> Density:
     >>> round(float(standard_normal(1).log_prob(jnp.zeros(1), ())), 5)
     -0.91894
     """
-    import jax
-    import jax.numpy as jnp
-
     return Density(
         size,
         lambda u, data: -0.5 * jnp.sum(u**2) - 0.5 * size * math.log(2 * math.pi),

@@ -7,14 +7,13 @@ on another plate comes whole, to be indexed; one that is not, and acts on the el
 plates happen to be equally long.
 """
 
-import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from markovia.errors import AccidentalShapeWarning, InvalidArgument, outside
+from markovia.errors import AccidentalShapeWarning, InvalidArgument, warn_user
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.inference.densities.program.layout import QuantityLayout, Site
@@ -174,11 +173,10 @@ def _warn_accidental(
                 own = own and rows == places
             if own:
                 over = f"plate {plates[axis]!r}" if plates else "no plate"
-                warnings.warn(
+                warn_user(
                     f"{name!r}, on {over}, acts on {site.name!r} element by element along plate {plate!r}, which works only "
                     f"because both are {n} long; index it ({name}[...]), or put it on plate {plate!r}",
                     AccidentalShapeWarning,
-                    stacklevel=outside(),
                 )
 
 

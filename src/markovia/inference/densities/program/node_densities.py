@@ -17,6 +17,7 @@ from markovia.factors.functions.function_node import Flat, FunctionNode, functio
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.densities.program.layout import QuantityLayout, Site
+from markovia.runtime.libraries import jax, jnp
 
 Env = Mapping[str, Any]
 MOST_UNROLLED = 4096
@@ -31,8 +32,6 @@ class Nodes:
     """Calls the functions of a layout's nodes with values from an environment."""
 
     def __init__(self, layout: QuantityLayout) -> None:
-        import jax.numpy as jnp
-
         self.layout = layout
         self.forms: dict[str, Any] = {}
         self.firsts: dict[str, Any] = {}
@@ -58,8 +57,6 @@ class Nodes:
             plates = tuple(p for p in plates if p != site.plates[-1])
         if not plates or not set(plates) <= set(own):
             return value
-        import jax.numpy as jnp
-
         present = [p for p in own if p in plates]
         order = [plates.index(p) for p in present]
         rest = list(range(len(plates), np.ndim(value)))
@@ -99,7 +96,6 @@ class Nodes:
 
     def _table(self, site: Site, env: Env) -> Any:
         """Return a node with a table, or a linear Gaussian, as a distribution given positions and numbers."""
-        import jax.numpy as jnp
         import numpyro.distributions as theirs
 
         piece = site.piece
@@ -130,9 +126,6 @@ class Nodes:
         A node's function may branch on a parent without plates, or take its states by name; so it sees plain numbers, and
         what it says for the right ones is picked.
         """
-        import jax
-        import jax.numpy as jnp
-
         sites = self.layout.sites
         loose = [
             q
@@ -178,8 +171,6 @@ class Nodes:
 
     def value(self, site: Site, found: Any, plates: Sequence[str]) -> Any:
         """Return the value of a deterministic node with its plates in front."""
-        import jax.numpy as jnp
-
         wanted = self.layout.shape_of(plates)
         found = jnp.asarray(found)
         if found.ndim < len(wanted):
@@ -202,9 +193,6 @@ class Nodes:
         """
         if not site.lags:
             return self.spread(site, self.call(site, env), site.plates).log_prob(own)
-        import jax
-        import jax.numpy as jnp
-
         axis, depth = len(site.plates) - 1, site.depth
         own = jnp.asarray(own)
         heads = []
@@ -226,9 +214,6 @@ class Nodes:
         """Return the value of a deterministic node; a recursion over its own earlier elements is a scan."""
         if not site.lags:
             return self.value(site, self.call(site, env), site.plates)
-        import jax
-        import jax.numpy as jnp
-
         depth, inner = site.depth, site.plates[:-1]
         heads = [self.value(site, self.first(site, env, i), inner) for i in range(depth)]
         others = {**env, site.name: None}
@@ -249,8 +234,6 @@ class Nodes:
         self, site: Site, env: Env, earlier: Env, depth: int, skip: Mapping[str, Any] | None = None
     ) -> tuple[Callable[[Any], Any], dict[str, Any]]:
         """Return the function of one step, and the values that move with the steps, steps in front."""
-        import jax.numpy as jnp
-
         piece: Any = site.piece
         plate = site.plates[-1]
         n = self.layout.lengths[plate]
@@ -315,8 +298,6 @@ class Nodes:
 
     def first(self, site: Site, env: Env, i: int) -> Any:
         """Return the distribution (or value) of the i-th element, which has no earlier ones."""
-        import jax.numpy as jnp
-
         first = self.firsts[site.name]
         if isinstance(first, Flat) or is_distribution(first) or not callable(first):
             return first
@@ -347,8 +328,6 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 
 def _explained(site: Site, arguments: Mapping[str, Any], problem: Exception) -> MarkoviaError:
     """Return an error that says what the function of which node was called with."""
-    import jax
-
     shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in arguments.items()) or "nothing"
     if isinstance(problem, jax.errors.TracerBoolConversionError | jax.errors.TracerIntegerConversionError):
         return InvalidArgument(

@@ -16,12 +16,11 @@ from markovia.inference.densities.program.layout import QuantityLayout, Site
 from markovia.inference.densities.program.node_densities import Nodes
 from markovia.inference.densities.program.non_centred import base_of, standardisable
 from markovia.inference.densities.program.soft_evidence import between, bounded
+from markovia.runtime.libraries import jax, jnp
 
 
 def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool) -> None:
     """Call every function once with abstract arrays, and note what each node is."""
-    import jax
-    import jax.numpy as jnp
     from numpyro.distributions.transforms import biject_to
 
     under: dict[
@@ -91,8 +90,6 @@ def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool) -> None:
 
 def _refuse_moving_support(nodes: Nodes, site: Site, env: dict[str, Any], under: dict[str, set[str]]) -> None:
     """Refuse a quantity whose range depends on what is summed out: no bijection covers all cases."""
-    import jax
-
     sites = nodes.layout.sites
     for name in sorted(under[site.name]):
         fixed = site.support is not None
@@ -140,8 +137,6 @@ def children(layout: QuantityLayout, site: Site) -> int:
 
 def _unseen(nodes: Nodes, site: Site, env: dict[str, Any]) -> Any:
     """Return zeros of a chain's shape, which its first element tells; integers, which serve as numbers and positions."""
-    import jax.numpy as jnp
-
     event: tuple[int, ...] = ()
     first = nodes.first(site, env, 0) if site.lags else None
     inner = site.plates[:-1]
@@ -161,8 +156,6 @@ def _looked_at(nodes: Nodes, site: Site, env: dict[str, Any]) -> tuple[Any, tupl
 
 
 def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], env: dict[str, Any]) -> None:
-    import jax.numpy as jnp
-
     if site.role == "observed":
         raise InvalidEvidence(
             f"{site.name!r} is a function of its parents and cannot be observed; add noise to it"
@@ -179,8 +172,6 @@ def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], en
 
 def _states(spread: Any, event: tuple[int, ...]) -> int:
     """Return how many values 0, 1, ... a distribution has; 0 if they have no known end, or are others."""
-    import jax
-
     if event or not spread.has_enumerate_support:
         return 0
     try:
@@ -202,8 +193,6 @@ def _check_input(layout: QuantityLayout, site: Site) -> None:
 
 def _check_observed(layout: QuantityLayout, site: Site, support: Any) -> None:
     """Check shape and support of what was given for a node."""
-    import jax
-
     if site.name in layout.fixed:
         return
     value = layout.data[site.name]

@@ -7,14 +7,14 @@ a ridge becomes round where data say little (Papaspiliopoulos, Roberts and Sköl
 from math import prod
 from typing import Any
 
+from markovia.runtime.libraries import jax, jnp
+
 LOCATION_SCALE = frozenset({"Normal", "StudentT", "Cauchy", "Laplace", "Logistic", "Gumbel"})
 LOCATION_FACTOR = frozenset({"MultivariateNormal", "MultivariateStudentT"})
 
 
 def standardisable(found: Any) -> bool:
     """Say whether a distribution is hard to explore as it is: a location plus a scale that is traced, or correlated."""
-    import jax
-
     base = base_of(found)
     if type(base).__name__ in LOCATION_FACTOR:
         return bool(prod(base.event_shape) > 1)
@@ -30,8 +30,6 @@ def base_of(found: Any) -> Any:
 
 def from_standard(found: Any, standard: Any) -> tuple[Any, Any]:
     """Return the value at a standard part (of the value's shape), and the log determinant of the map."""
-    import jax.numpy as jnp
-
     base = base_of(found)
     loc = jnp.broadcast_to(base.loc, standard.shape)
     if type(base).__name__ in LOCATION_SCALE:
@@ -45,7 +43,6 @@ def from_standard(found: Any, standard: Any) -> tuple[Any, Any]:
 
 def to_standard(found: Any, value: Any) -> Any:
     """Return the standard part of a value."""
-    import jax.numpy as jnp
     from jax.lax.linalg import triangular_solve
 
     base = base_of(found)

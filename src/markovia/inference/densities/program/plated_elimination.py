@@ -9,10 +9,11 @@ Factor Graphs. Cost: that of elimination on the discrete part, times the plates;
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import log10, prod
 from typing import Any
 
 from markovia.errors import TooLarge
+from markovia.runtime.libraries import jax, jnp
 
 MOST_ENTRIES = 2**26
 EARLIER = "<"
@@ -40,8 +41,6 @@ class LogTable:
 
     def spread(self, axes: Sequence[str]) -> Any:
         """Return the logs with exactly these axes, of length one where there was none."""
-        import jax.numpy as jnp
-
         kept = [a for a in axes if a in self.axes]
         logs = jnp.transpose(self.logs, [self.axes.index(a) for a in kept])
         sizes = dict(zip(kept, logs.shape, strict=True))
@@ -49,8 +48,6 @@ class LogTable:
 
     def summed(self, plates: set[str]) -> "LogTable":
         """Return the product over the elements of some plates."""
-        import jax.numpy as jnp
-
         gone = [i for i, a in enumerate(self.axes) if a in plates]
         if not gone:
             return self
@@ -74,8 +71,6 @@ def eliminate(tables: Sequence[LogTable], hidden: Mapping[str, Hidden], lengths:
     TooLarge
         If no order of elimination keeps plates apart, or its tables would be too large.
     """
-    import jax.numpy as jnp
-
     left, _ = _elimination(tables, hidden, lengths)
     total = jnp.zeros(())
     for table in left:
@@ -87,9 +82,6 @@ def draw_states(
     key: Any, tables: Sequence[LogTable], hidden: Mapping[str, Hidden], lengths: Mapping[str, int]
 ) -> dict[str, Any]:
     """Draw all hidden variables together: eliminate them, then draw in the reverse order, each given those drawn before."""
-    import jax
-    import jax.numpy as jnp
-
     _, steps = _elimination(tables, hidden, lengths)
     codes: dict[str, Any] = {}
     for step in reversed(steps):
@@ -131,8 +123,6 @@ def _at_codes(
     table: LogTable, codes: Mapping[str, Any], hidden: Mapping[str, Hidden], plates: tuple[str, ...]
 ) -> LogTable:
     """Return a table at the states of variables that are drawn already."""
-    import jax.numpy as jnp
-
     for name, code in codes.items():
         if name not in table.axes:
             continue
@@ -154,12 +144,9 @@ def _at_codes(
 
 def _backward_draw(key: Any, pairs: Any) -> Any:
     """Draw a chain from its pair tables (time, ..., before, now): filter forwards, draw backwards."""
-    import jax
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
 
     def forward(alpha: Any, pair: Any) -> tuple[Any, Any]:
-        now = logsumexp(alpha[..., :, None] + pair, axis=-2)
+        now = jax.nn.logsumexp(alpha[..., :, None] + pair, axis=-2)
         return now, alpha
 
     last, alphas = jax.lax.scan(forward, pairs[0, ..., 0, :], pairs[1:])
@@ -221,20 +208,14 @@ def _next(tables: Sequence[LogTable], hidden: Mapping[str, Hidden], lengths: Map
 
 
 def _joint(hidden: Mapping[str, Hidden], lengths: Mapping[str, int]) -> str:
-    from math import log10
-
     digits = sum(log10(h.states) * prod(lengths[p] for p in h.plates) for h in hidden.values())
     return f"10^{digits:.0f}" if digits > 6 else f"{round(10**digits):,}"
 
 
 def _native(table: LogTable, name: str, own: Hidden, lengths: Mapping[str, int]) -> LogTable:
     """Return a table with the variable's own plates only: others multiplied out, an index added up."""
-    import jax
-
     extra = {a for a in table.axes if a in lengths} - set(own.plates)
     if name in table.via:
-        import jax.numpy as jnp
-
         index, plate = table.via[name]
         rows = [a for a in table.axes if a in lengths and a in extra]
         first = jnp.transpose(
@@ -265,19 +246,13 @@ def _links(tables: Sequence[LogTable]) -> dict[str, tuple[Any, str]]:
 
 
 def _summed_out(tables: Sequence[LogTable], name: str) -> LogTable:
-    from jax.scipy.special import logsumexp
-
     axes = _together(tables)
-    logs = logsumexp(_product(tables, axes), axis=axes.index(name))
+    logs = jax.nn.logsumexp(_product(tables, axes), axis=axes.index(name))
     return LogTable(tuple(a for a in axes if a != name), logs, _links(tables))
 
 
 def _forward(tables: Sequence[LogTable], name: str, own: Hidden) -> LogTable:
     """Sum out a chain along its last plate: alpha_t(k) = unary_t(k) + log sum_j exp(alpha_{t-1}(j) + pair_t(j, k))."""
-    import jax
-    import jax.numpy as jnp
-    from jax.scipy.special import logsumexp
-
     time, before = own.plates[-1], name + EARLIER
     together = _together(tables)
     batch = tuple(a for a in together if a not in (time, name, before))
@@ -288,7 +263,7 @@ def _forward(tables: Sequence[LogTable], name: str, own: Hidden) -> LogTable:
     logs = jnp.broadcast_to(logs, shape)
 
     def step(alpha: Any, pair: Any) -> tuple[Any, None]:
-        return logsumexp(alpha[..., :, None] + pair, axis=-2), None
+        return jax.nn.logsumexp(alpha[..., :, None] + pair, axis=-2), None
 
     last, _ = jax.lax.scan(step, logs[0, ..., 0, :], logs[1:])
-    return LogTable(batch, logsumexp(last, axis=-1), _links(tables))
+    return LogTable(batch, jax.nn.logsumexp(last, axis=-1), _links(tables))

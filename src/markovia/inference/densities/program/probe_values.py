@@ -16,6 +16,7 @@ from markovia.inference.densities.program.node_densities import Nodes
 from markovia.inference.densities.program.simulation import simulate
 from markovia.inference.densities.program.soft_evidence import bounded
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import jax
 
 REACH = 2.0
 """Free numbers are uniform between minus this and this, as the starting points of samplers are."""
@@ -41,8 +42,6 @@ def probe(layout: QuantityLayout, nodes: Nodes, attempt: int = 0) -> dict[str, A
     given = {**layout.fixed, **layout.data, **_filled_holes(layout, rng)}
     if attempt % 2 == 0:
         return _through_supports(layout, nodes, given, rng)
-    import jax
-
     held = {s.name: _free_value(s, s.support, rng) for s in layout.sites.values() if _not_drawn(s)}
     drawn = simulate(jax.random.PRNGKey(attempt), nodes, {**given, **held}, {})
     return {**given, **{n: _plain(v) for n, v in drawn.items() if n not in given}}
@@ -52,8 +51,6 @@ def _through_supports(
     layout: QuantityLayout, nodes: Nodes, given: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
     """Return values, first of nodes whose range is known, then of others; only endless counts are drawn as they are."""
-    import jax
-
     values = dict(given)
     missing = [s for s in layout.sites.values() if s.name not in values]
     for site in missing:  # a function of others may look back at nodes that come after it

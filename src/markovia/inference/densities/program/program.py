@@ -41,6 +41,7 @@ from markovia.inference.densities.program.state_draws import StateDraws
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 
 Reparameterize = Literal["auto", "all", "none"]
 SHARP = 1e6
@@ -157,7 +158,6 @@ class Program:
 
     def environment(self, u: Any, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the value of every node that does not depend on discrete latents, and the log Jacobians by latent."""
-        import jax.numpy as jnp
         from numpyro.distributions.transforms import biject_to
 
         u = jnp.asarray(u)
@@ -205,7 +205,6 @@ class Program:
 
     def free(self, env: Mapping[str, Any]) -> Any:
         """Return the unconstrained vector at which latent quantities have the values of an environment."""
-        import jax.numpy as jnp
         from numpyro.distributions.transforms import biject_to
 
         parts = [jnp.zeros(0)]
@@ -237,13 +236,6 @@ class Program:
 
     # -- densities --------------------------------------------------------------------------------------------------
 
-    def element_log_probs(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the log density of every element of every node that depends on no discrete latent variable."""
-        env, _ = self.environment(u, data)
-        return {
-            s.name: self.nodes.log_probs(s, env[s.name], env) for s in self._stochastic() if not self._axes(s)
-        }
-
     def _stochastic(self) -> list[Site]:
         return [s for s in self.layout.sites.values() if s.role in ("latent", "observed", "discrete")]
 
@@ -266,8 +258,6 @@ class Program:
         tilts
             Log weights on states of discrete variables, states in front of plates.
         """
-        import jax.numpy as jnp
-
         env, jacobians = self.environment(u, data)
         total = sum(jacobians.values(), _zero())
         tables = []
@@ -309,9 +299,6 @@ class Program:
         self, site: Site, axes: Sequence[str], env: Mapping[str, Any], data: Mapping[str, Any]
     ) -> LogTable:
         """Return log p of each element of a node for every combination of states of its discrete variables."""
-        import jax
-        import jax.numpy as jnp
-
         loose = [a for a in axes if not a.endswith(EARLIER) and not self.hidden[a].plates]
         mapped = [a for a in axes if a not in loose]
         if prod(self.hidden[a].states for a in loose) > MOST_UNROLLED:
@@ -427,8 +414,6 @@ class Program:
         self, u: Any, data: Mapping[str, Any], sites: Sequence[Site]
     ) -> dict[str, Any]:
         """Return the log likelihood of each element of observed nodes, their own discrete variables summed out."""
-        import jax.numpy as jnp
-
         env, _ = self.environment(u, data)
         found: dict[str, Any] = {}
         together: dict[tuple[str, ...], list[Site]] = {}
@@ -454,9 +439,6 @@ class Program:
 
     def state_probabilities(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return the posterior of every discrete latent variable given the latent numbers: axes states, then plates."""
-        import jax
-        import jax.numpy as jnp
-
         flat = {n: jnp.zeros((h.states, *self.layout.shape_of(h.plates))) for n, h in self.hidden.items()}
         found: dict[str, Any] = jax.grad(lambda tilts: self.log_density(u, data, tilts=tilts))(flat)
         return found
@@ -467,9 +449,6 @@ class Program:
         Logs of all tables are multiplied by a large number, so that sums are as good as maxima; what they single out is
         weighed against all other states.
         """
-        import jax
-        import jax.numpy as jnp
-
         tables = self._state_tables(u, data)
         flat = {n: jnp.zeros((h.states, *self.layout.shape_of(h.plates))) for n, h in self.hidden.items()}
 
@@ -504,21 +483,15 @@ def _looks_back(site: Site, name: str) -> bool:
 
 def _each(tables: Sequence[LogTable], axes: Sequence[str], plates: Sequence[str]) -> Any:
     """Return the log of the sum over discrete variables of a product of tables, for each element."""
-    from jax.scipy.special import logsumexp
-
     total: Any = 0.0
     for table in tables:
         total = total + table.spread((*axes, *plates))
-    return logsumexp(total, axis=tuple(range(len(axes))))
+    return jax.nn.logsumexp(total, axis=tuple(range(len(axes))))
 
 
 def _zero() -> Any:
-    import jax.numpy as jnp
-
     return jnp.zeros(())
 
 
 def _uniform(key: Any, size: int) -> Any:
-    import jax
-
     return jax.random.uniform(key, (size,), minval=-2.0, maxval=2.0)

@@ -15,6 +15,7 @@ from markovia.inference.densities.program.density import DensityRows
 from markovia.inference.densities.program.layout import QuantityLayout
 from markovia.inference.densities.program.node_densities import Nodes
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp
 
 if TYPE_CHECKING:
     from markovia.inference.densities.program.program import Program
@@ -80,8 +81,6 @@ def _likelihood(program: "Program", plate: str) -> Any:
         return clone
 
     def log_likelihood(u: Any, data: Any, at: Any) -> Any:
-        import jax.numpy as jnp
-
         some = {n: jnp.take(v, at, axis=axes[n]) if n in axes else v for n, v in data.items()}
         few = shortened(len(at))
         return few.log_density(u, some) - few.log_density(u, some, observed=False)
@@ -91,9 +90,6 @@ def _likelihood(program: "Program", plate: str) -> Any:
 
 def _adds_up(program: "Program", rows: DensityRows) -> bool:
     """Say whether the likelihoods of two parts of the rows make up that of all, at a random point."""
-    import jax
-    import jax.numpy as jnp
-
     density = program.density
     with x64(), jax.ensure_compile_time_eval():  # a sampler may be traced meanwhile
         data = jax.tree.map(jnp.asarray, density.data)

@@ -19,6 +19,7 @@ from markovia.inference.densities.program.layout import QuantityLayout, Site
 from markovia.inference.densities.program.node_densities import Nodes
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
+from markovia.runtime.libraries import jax, jnp, nx
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import random_keys
 
@@ -28,9 +29,6 @@ Past = Mapping[tuple[str, int], Any]
 
 def simulate(key: Any, nodes: Nodes, known: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a value for every node that is no input: the known ones as they are, the others drawn. Traceable."""
-    import jax
-    import jax.numpy as jnp
-
     layout = nodes.layout
     env: dict[str, Any] = {**layout.fixed, **{k: jnp.asarray(v) for k, v in data.items()}, **known}
     for group in groups(layout):
@@ -67,9 +65,6 @@ def predictive_draws(
     n, seed
         How many, and the seed.
     """
-    import jax
-    import jax.numpy as jnp
-
     with x64():
         data = as_data(density)
         keys = random_keys(seed, n)
@@ -93,8 +88,6 @@ def kept_latents(old: QuantityLayout, new: QuantityLayout) -> list[str]:
 
 def groups(layout: QuantityLayout) -> list[list[Site]]:
     """Return the nodes in an order for drawing; those that depend on each other's earlier elements stand together."""
-    import networkx as nx
-
     graph = nx.DiGraph()
     graph.add_nodes_from(layout.sites)
     for site in layout.sites.values():
@@ -113,9 +106,6 @@ def groups(layout: QuantityLayout) -> list[list[Site]]:
 
 def _steps(key: Any, nodes: Nodes, group: list[Site], env: Mapping[str, Any]) -> dict[str, Any]:
     """Draw nodes along their last plate, one step after the other."""
-    import jax
-    import jax.numpy as jnp
-
     layout = nodes.layout
     plate = next(s.plates[-1] for s in group if s.lags)
     for site in group:
@@ -185,8 +175,6 @@ def _steps(key: Any, nodes: Nodes, group: list[Site], env: Mapping[str, Any]) ->
 
 def _as_whole(values: Mapping[str, Any], site: Site, layout: QuantityLayout) -> dict[str, Any]:
     """Return this step's values with an axis for the plate, as a first element's function looks for them."""
-    import jax.numpy as jnp
-
     return {
         name: jnp.repeat(
             jnp.expand_dims(value, len(layout.sites[name].plates) - 1),

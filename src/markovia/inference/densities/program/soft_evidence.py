@@ -11,6 +11,7 @@ from markovia.errors import InvalidEvidence, UnsupportedModel
 from markovia.factors.quantities.soft_findings import Interval, Soft
 from markovia.inference.densities.program.layout import Site
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import jax, jnp
 
 
 def bounded(site: Site) -> bool:
@@ -28,7 +29,6 @@ def between(site: Site, support: Any, event: tuple[int, ...]) -> Any:
     InvalidEvidence
         For bounds that the support does not reach into.
     """
-    import jax
     from numpyro.distributions import constraints
 
     if not bounded(site):
@@ -54,8 +54,6 @@ def between(site: Site, support: Any, event: tuple[int, ...]) -> Any:
 
 def likelihood(site: Site, value: Any) -> Any:
     """Return the log likelihood of a latent number; zero for bounds, which are in its support already."""
-    import jax.numpy as jnp
-
     assert site.soft is not None
     if bounded(site):
         return jnp.zeros(())

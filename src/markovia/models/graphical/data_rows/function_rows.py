@@ -21,11 +21,10 @@ from markovia.inference.posterior import Posterior
 from markovia.models.graphical import drawn_rows
 from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array
+from markovia.runtime.libraries import pd
 from markovia.runtime.seeds import generator
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from markovia.models.graphical.base import GraphicalModel
 
 MOST_CELLS = 2**24
@@ -140,8 +139,6 @@ def predict(
     given: Any,
 ) -> "pd.DataFrame":
     """Return the mean of each number and the most probable state of each other target, one row a row."""
-    import pandas as pd
-
     found = {}
     for name, table in tables(model, rows, names, engine, impossible, given).items():
         if list(table.columns) == ["mean", "sd"]:
@@ -181,8 +178,6 @@ def _own_rows(
     model: "GraphicalModel", rows: Any, names: Sequence[str], engine: Engine, impossible: Impossible
 ) -> dict[str, "pd.DataFrame"]:
     """Ask for the posterior of the targets row by row."""
-    import pandas as pd
-
     read = eager_columns(rows)
     columns = known_columns(read.names, _known(model), names, "note")
     cells = zip(*(np.asarray(read.get(n), dtype=object).tolist() for n in columns), strict=True)
@@ -217,8 +212,6 @@ def _new_elements(
     model: "GraphicalModel", rows: Any, names: Sequence[str], engine: Engine, given: Any
 ) -> dict[str, "pd.DataFrame"]:
     """Average predictive draws of new elements of a plate."""
-    import pandas as pd
-
     plates = {v.plates if isinstance(v := model._variables[n], Quantity) else () for n in names}
     plate = plates.pop() if len(plates) == 1 else ()
     if len(plate) != 1:

@@ -77,7 +77,7 @@ def _completed(model: "GraphicalModel", codes: Any, rng: np.random.Generator | N
     full, logs = counter.rows.filled(theta, rng)
     bad = np.flatnonzero(np.isneginf(logs))
     if len(bad):
-        raise counter.impossible(int(counter.rows.group_row[bad[0]]))
+        raise counter.impossible(int(counter.rows.groups.row[bad[0]]))
     if not counter.exact:
         from markovia.learning.incomplete.approximate_counts import WideCases
 
@@ -92,7 +92,7 @@ def _observed(counter: ExpectedCounter, theta: Any) -> Any:
     layout = counter.rows.layout
     total = np.zeros(counter.rows.codes.shape[1])
     for f, table in enumerate(layout.split(theta)):
-        cells = counter.rows.codes[layout.scope[layout.scope_start[f] : layout.scope_start[f + 1]]]
+        cells = counter.rows.codes[layout.scopes[f]]
         whole = (cells >= 0).all(axis=0)
         with np.errstate(divide="ignore"):
             total[whole] += np.log(table[tuple(cells[:, whole].astype(np.int64))])

@@ -21,11 +21,10 @@ from markovia.inference.problem import Problem
 from markovia.models.graphical.arguments import Impossible
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
+from markovia.runtime.libraries import pd
 from markovia.runtime.seeds import Seed, generator
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from markovia.models.graphical.base import GraphicalModel
 
 
@@ -50,8 +49,6 @@ def predict(
     model: "GraphicalModel", frame: Any, names: Sequence[str], impossible: Impossible
 ) -> "pd.DataFrame":
     """Return the mean of each number and the most probable state of each other target, one row a row."""
-    import pandas as pd
-
     data = number_rows(frame, model._variables, names)
     found = _answers(model, data, names, impossible)
     columns: dict[str, Any] = {}
@@ -84,7 +81,7 @@ def marginals(
     if not answers_together(engine):
         with asking(counterpart(engine, problem), problem, "marginals"):
             raise without_cure(
-                Unanswered(f"engine {engine.name!r} does not give marginals of many rows at once")
+                Unanswered, f"engine {engine.name!r} does not give marginals of many rows at once"
             )
     data = number_rows(frame, model._variables)
     if names is None:
@@ -196,8 +193,6 @@ def _gaps(column: Any) -> Any:
 def _frames(
     model: "GraphicalModel", data: NumberRows, names: Sequence[str], impossible: Impossible
 ) -> dict[str, "pd.DataFrame"]:
-    import pandas as pd
-
     found = _answers(model, data, names, impossible)
     frames = {}
     for n in names:

@@ -29,11 +29,10 @@ from markovia.models.graphical.arguments import Impossible
 from markovia.models.graphical.data_rows import function_rows, number_rows
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import check_choice
+from markovia.runtime.libraries import pd
 from markovia.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from markovia.models.graphical.base import GraphicalModel
     from markovia.models.graphical.bayesian_network import BayesianNetwork
 
@@ -120,8 +119,6 @@ def predict(
     given: Any = None,
 ) -> "pd.DataFrame":
     """Return the mode of each target's posterior for every row, one column a target; None where there is none."""
-    import pandas as pd
-
     model = about(model, frame, names)
     if _by_questions(model, engine):
         return function_rows.predict(model, frame, names, engine, impossible, given)
@@ -149,8 +146,6 @@ def predict_proba(
     given: Any = None,
 ) -> "pd.DataFrame":
     """Return the posterior of each target for every row, columns (target, state)."""
-    import pandas as pd
-
     model = about(model, frame, names)
     if _by_questions(model, engine):
         frames = function_rows.tables(model, frame, names, engine, impossible, given)
@@ -197,8 +192,6 @@ def _tables(
     progress: bool | None,
     impossible: Impossible,
 ) -> dict[str, "pd.DataFrame"]:
-    import pandas as pd
-
     ends = _ends(model, names)
     flat = np.empty((len(data.codes), ends[-1][1] if ends else 0))
     for part in _posteriors(model, data, names, engine, progress, impossible):

@@ -13,10 +13,10 @@ from markovia.inference.result import Info
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -87,8 +87,6 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
 
     def frame(self, sequence: int = 0) -> "pd.DataFrame":
         """Return one sequence as a DataFrame: one row a step, a column for each variable and state."""
-        import pandas as pd
-
         parts = {(n, state): self[n][sequence][:, i] for n in self for i, state in enumerate(self.states(n))}
         for n in self.mean:
             parts[n, "mean"] = self.mean[n][sequence]
@@ -137,8 +135,6 @@ class BestPaths(Sequence["pd.DataFrame"]):
         return len(self._offsets) - 1
 
     def __getitem__(self, sequence: Any) -> Any:
-        import pandas as pd
-
         if isinstance(sequence, slice):
             return [self[i] for i in range(len(self))[sequence]]
         if not -len(self) <= sequence < len(self):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import ImpossibleEvidence, InvalidArgument, TooLarge, UnknownVariable, UnsupportedModel
+from markovia.errors import InvalidArgument, TooLarge, UnknownVariable, UnsupportedModel
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.inference.particles.network_particles import ParticleBeliefs, network_particles
@@ -23,6 +23,7 @@ from markovia.models.temporal.dynamic.dynamic_evidence import (
     Evidence,
     compiled,
     first_steps,
+    impossible_at,
     is_gaussian,
     plain_evidence,
     seen_of,
@@ -80,9 +81,7 @@ def approximate(
                 run = FactoredFrontier(slices, seen)
                 found, logs = run.marginals(discrete), run.log_probs
     except StuckError as stuck:
-        error = ImpossibleEvidence({})
-        error.args = (f"what was seen has probability zero at {evidence.rows.at(stuck.step)}",)
-        raise error from None
+        raise impossible_at(evidence, stuck.step) from None
     if smooth and window:
         # what the future beyond the window says is in none of the exact answers, so the window is smoothed by itself
         steps = min(window, int(evidence.offsets[1]))

@@ -11,7 +11,14 @@ from markovia.data.sequences.sequences import Lengths, Sequences, read_sequences
 from markovia.data.tables.data_files import names_data
 from markovia.data.tables.frames import as_frame
 from markovia.data.tables.state_codes import column_codes
-from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnknownVariable, UnsupportedModel
+from markovia.errors import (
+    ImpossibleEvidence,
+    InvalidArgument,
+    InvalidEvidence,
+    UnknownState,
+    UnknownVariable,
+    UnsupportedModel,
+)
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.quantities.quantity import Quantity
@@ -159,6 +166,11 @@ def _finding(rows: Sequences, i: int, variable: Variable, cell: Any) -> Any:
     except (UnknownState, InvalidEvidence) as error:
         error.args = (f"{rows.at(i)}: {error.args[0]}",)
         raise
+
+
+def impossible_at(evidence: Evidence, step: int) -> ImpossibleEvidence:
+    """Return the error that says at which step evidence is impossible."""
+    return ImpossibleEvidence.because(f"what was seen has probability zero at {evidence.rows.at(step)}")
 
 
 def unseen(lengths: Sequence[int]) -> Evidence:

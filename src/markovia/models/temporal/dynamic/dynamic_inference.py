@@ -7,11 +7,10 @@ import numpy as np
 
 from markovia.data.sequences.sequences import Lengths
 from markovia.errors import (
-    ImpossibleEvidence,
     InvalidArgument,
     UnknownArgument,
-    UnknownVariable,
     UnsupportedModel,
+    check_known,
 )
 from markovia.factors.quantities.quantity import Quantity
 from markovia.inference.result import Info
@@ -21,6 +20,7 @@ from markovia.models.temporal.dynamic.dynamic_answers import Beliefs, BestPaths
 from markovia.models.temporal.dynamic.dynamic_evidence import (
     Evidence,
     compiled,
+    impossible_at,
     is_gaussian,
     longer,
     read_evidence,
@@ -124,9 +124,7 @@ def _targets(
     if targets is None:
         return [n for n in variables if _hidden(n, variables[n], evidence)]
     listed = [targets] if isinstance(targets, str) else list(targets)
-    for name in listed:
-        if name not in variables:
-            raise UnknownVariable(name, variables, "the process")
+    check_known(listed, variables, "the process")
     return listed
 
 
@@ -139,10 +137,7 @@ def _hidden(name: str, variable: Any, evidence: Evidence) -> bool:
 
 def _require_possible(engine: Interface, evidence: Evidence) -> None:
     if (engine.stuck >= 0).any():
-        step = int(engine.stuck[np.argmax(engine.stuck >= 0)])
-        error = ImpossibleEvidence({})
-        error.args = (f"what was seen has probability zero at {evidence.rows.at(step)}",)
-        raise error
+        raise impossible_at(evidence, int(engine.stuck[np.argmax(engine.stuck >= 0)]))
 
 
 def _exact(

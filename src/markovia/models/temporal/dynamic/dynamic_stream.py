@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
-from markovia.errors import ImpossibleEvidence, InvalidArgument, UnknownVariable, UnsupportedModel
+from markovia.errors import ImpossibleEvidence, InvalidArgument, UnsupportedModel, check_known
 from markovia.factors.tables.evidence import is_missing
 from markovia.factors.tables.factor import Factor
 from markovia.inference.posterior import Posterior
@@ -60,9 +60,7 @@ class DynamicStream:
         Evidence of probability zero raises `ImpossibleEvidence` and leaves the stream as it was.
         """
         said = {n: v for n, v in (evidence or {}).items() if not is_missing(v)}
-        for name in said:
-            if name not in self._variables:
-                raise UnknownVariable(name, self._variables, "the process")
+        check_known(said, self._variables, "the process")
         kind = min(self.step, self._slices.order)
         # the engine takes whole sequences: this step is the last of a short one of which nothing else is asked
         columns = {n: [v] for n, v in said.items()}
@@ -72,11 +70,9 @@ class DynamicStream:
         steps = np.array([kind])
         belief, logs = sums.forward(kind, steps, self._belief)
         if sums.stuck[0] >= 0:
-            error = ImpossibleEvidence(said)
-            error.args = (
-                f"what was seen at step {self.step} has probability zero after the steps before it",
+            raise ImpossibleEvidence.because(
+                f"what was seen at step {self.step} has probability zero after the steps before it", said
             )
-            raise error
         found = {}
         more = float(logs[0]) + (0.0 if sums.seen.logs is None else float(sums.seen.logs[kind]))
         info = Info("interface", exact=True, log_evidence=self.log_prob + more)

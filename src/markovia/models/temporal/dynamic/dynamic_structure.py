@@ -18,6 +18,7 @@ from markovia.inference.sequences.slices import lagged, split_name
 from markovia.models.temporal.dynamic.dynamic_evidence import read_columns
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.runtime.checks import check_count
+from markovia.runtime.libraries import pd
 from markovia.runtime.shown import InNotebooks
 from markovia.structure.learn import learn_structure
 from markovia.structure.task.result import LearnedStructure
@@ -56,8 +57,6 @@ class LearnedProcess(InNotebooks):
 
         The settings are those of `DynamicBayesianNetwork.fit`.
         """
-        import pandas as pd
-
         process = DynamicBayesianNetwork()
         frame = pd.DataFrame(
             {n: self.rows.values[:, j] for j, n in enumerate(self.rows.columns)}
@@ -139,8 +138,6 @@ def learn_dynamic_structure(
     >>> found.fit().transition["a"].values.round(1).tolist()
     [[0.9, 0.1], [0.2, 0.8]]
     """
-    import pandas as pd
-
     check_count("order", order, 1)
     rows = read_columns(sequences, lengths, by)
     names = list(rows.columns)

@@ -68,12 +68,10 @@ class SwitchingProcess:
         try:
             return own.answer(seen, method, smooth, particles, rng)
         except ImpossibleSequenceError as error:
-            failed = ImpossibleEvidence({})
-            failed.args = (
+            raise ImpossibleEvidence.because(
                 f"what was seen of sequence {evidence.rows.names[error.sequence]!r} has probability zero, or a number that "
-                "others fix was seen as well",
-            )
-            raise failed from None
+                "others fix was seen as well"
+            ) from None
 
 
 def switching_log_prob(networks: Sequence[BayesianNetwork], evidence: Evidence) -> Array:

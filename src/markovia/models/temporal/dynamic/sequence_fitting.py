@@ -21,8 +21,8 @@ from markovia.errors import (
     ImpossibleEvidence,
     IncompleteModel,
     InvalidArgument,
-    UnknownVariable,
     UnsupportedModel,
+    check_known,
 )
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
@@ -119,9 +119,7 @@ def fit_sequences(
 
 def _names(listed: str | Iterable[str], known: Sequence[str]) -> set[str]:
     found = {listed} if isinstance(listed, str) else set(listed)
-    for name in found:
-        if name not in known:
-            raise UnknownVariable(name, known, "the first step")
+    check_known(found, known, "the first step")
     return found
 
 
@@ -153,8 +151,7 @@ def _with_states(
     for name in first.unstated():
         alike = [n for network in networks for n in network.variables if split_name(n)[0] == name]
         if all(n in u for network, u in zip(networks, unstated, strict=True) for n in alike if n in network):
-            if name not in columns:
-                raise UnknownVariable(name, columns, "a sequence")
+            check_known([name], columns, "a sequence")
             known[name] = column_codes(name, values[:, list(columns).index(name)], None)[0]
     return known
 
@@ -260,9 +257,9 @@ class _Counter:
         counts = [n for nodes in engine.expected() for n in nodes]
         if (engine.stuck >= 0).any():
             step = int(engine.stuck[np.argmax(engine.stuck >= 0)])
-            error = ImpossibleEvidence({})
-            error.args = (f"the tables give what was seen at {self.evidence.rows.at(step)} probability zero",)
-            raise error
+            raise ImpossibleEvidence.because(
+                f"the tables give what was seen at {self.evidence.rows.at(step)} probability zero"
+            )
         scores = [weighted_log(n, t.values) for n, t in zip(counts, tables, strict=True)]
         by_family = dict(zip(self.labels, scores, strict=True))
         return Expectation(counts, float(engine.log_probs.sum()), by_family)

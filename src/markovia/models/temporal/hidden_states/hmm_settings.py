@@ -30,7 +30,16 @@ from markovia.learning.sequences.chain_laws import Driven, HigherOrder, started_
 from markovia.learning.sequences.transition_masks import Structure, fixed_moves
 from markovia.models.temporal.hidden_states.emission_families import family_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Count, Decay, FromZero, TimeLimit, Tolerance, Whole, check_options
+from markovia.runtime.checks import (
+    Count,
+    Decay,
+    FromZero,
+    FromZeroOrNone,
+    TimeLimit,
+    Tolerance,
+    Whole,
+    check_options,
+)
 
 
 @dataclass(eq=False, repr=False)
@@ -43,7 +52,7 @@ class HMMSettings:
     covariance_type: CovarianceType = "full"
     n_mixtures: Count = 2
     structure: Structure = "ergodic"
-    band: Annotated[int | None, Whole(0, none=True)] = None
+    band: FromZeroOrNone = None
     transition_mask: Any = None
     tied: Sequence[Sequence[int]] | None = None
     order: Annotated[int, Whole(1, 8)] = 1
@@ -74,7 +83,7 @@ class HMMSettings:
         return Priors(
             _concentration(self.start_prior, "start_prior"),
             _concentration(self.transition_prior, "transition_prior"),
-            checked_prior(self._family(), self.emission_prior),
+            checked_prior(self._family().priors, self.emission_prior),
             self._fixed_moves(),
             float(self.input_penalty),
         )

@@ -51,6 +51,13 @@ class Monitor(NamedTuple):
     iter: int
 
 
+def _emission_value(name: str, doc: str) -> property:
+    """Return an attribute that is a value of the emissions: of learned ones, or of those that are given."""
+    return property(
+        lambda self: self._of_emission(name), lambda self, value: self._set_emission(name, value), doc=doc
+    )
+
+
 class KnownValues:
     """Attributes of `HMM` that are its values."""
 
@@ -85,69 +92,24 @@ class KnownValues:
         """How learning went: `converged`, `history` and `iter`."""
         return Monitor(bool(self.converged_), list(self.history_), self.n_iter_)
 
-    @property
-    def startprob_(self) -> Array:
-        """The distribution of the first state."""
-        return self._of_chain("startprob_", self.start)
-
-    @startprob_.setter
-    def startprob_(self, value: Any) -> None:
-        self._set_chain("start", value)
-
-    @property
-    def transmat_(self) -> Array:
-        """The moves: row i is the distribution of the state after state i."""
-        return self._of_chain("transmat_", self.transition)
-
-    @transmat_.setter
-    def transmat_(self, value: Any) -> None:
-        self._set_chain("transition", value)
-
-    @property
-    def means_(self) -> Array:
-        """The means."""
-        return self._of_emission("means")
-
-    @means_.setter
-    def means_(self, value: Any) -> None:
-        self._set_emission("means", value)
-
-    @property
-    def covars_(self) -> Array:
-        """The covariances, in full for every kind; they may be set in the short shapes of their kind."""
-        return self._of_emission("covariances")
-
-    @covars_.setter
-    def covars_(self, value: Any) -> None:
-        self._set_emission("covariances", value)
-
-    @property
-    def weights_(self) -> Array:
-        """The weights of the parts of mixtures."""
-        return self._of_emission("weights")
-
-    @weights_.setter
-    def weights_(self, value: Any) -> None:
-        self._set_emission("weights", value)
-
-    @property
-    def emissionprob_(self) -> Array:
-        """The probabilities of symbols."""
-        return self._of_emission("probs")
-
-    @emissionprob_.setter
-    def emissionprob_(self, value: Any) -> None:
-        self._set_emission("probs", value)
-
-    @property
-    def rates_(self) -> Array:
-        """The rates."""
-        return self._of_emission("rates")
-
-    @rates_.setter
-    def rates_(self, value: Any) -> None:
-        self._set_emission("rates", value)
-
+    startprob_ = property(
+        lambda self: self._of_chain("startprob_", self.start),
+        lambda self, value: self._set_chain("start", value),
+        doc="The distribution of the first state.",
+    )
+    transmat_ = property(
+        lambda self: self._of_chain("transmat_", self.transition),
+        lambda self, value: self._set_chain("transition", value),
+        doc="The moves: row i is the distribution of the state after state i.",
+    )
+    means_ = _emission_value("means", "The means.")
+    covars_ = _emission_value(
+        "covariances",
+        "The covariances, in full for every kind; they may be set in the short shapes of their kind.",
+    )
+    weights_ = _emission_value("weights", "The weights of the parts of mixtures.")
+    emissionprob_ = _emission_value("probs", "The probabilities of symbols.")
+    rates_ = _emission_value("rates", "The rates.")
     lambdas_ = rates_
 
     # -- inside ------------------------------------------------------------------------------------------------

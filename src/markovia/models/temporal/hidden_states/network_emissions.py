@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, check_known
 from markovia.learning.components.families import NOTHING, Components, Observations
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array, Ints
@@ -33,9 +33,7 @@ class NetworkFamily:
         wanted = self.network.variables
         values = sequences.values
         if sequences.columns:
-            for name in wanted:
-                if name not in sequences.columns:
-                    raise UnknownVariable(name, list(sequences.columns), "the sequences")
+            check_known(wanted, list(sequences.columns), "the sequences")
             values = values[:, [sequences.columns.index(n) for n in wanted]]
         elif values.shape[1] != len(wanted):
             raise InvalidArgument(
