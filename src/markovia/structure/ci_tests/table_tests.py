@@ -156,7 +156,10 @@ class TableTest(CITest):
         kernel = self._kernel(len(xs), len(xs) * (3 + given.shape[1]))
         if kernel is None or not isinstance(table, CodedTable):
             return super().p_array(xs, ys, given)
-        xs, ys = np.ascontiguousarray(xs), np.ascontiguousarray(ys)  # `np.nonzero` returns columns of one array
+        xs, ys = (
+            np.ascontiguousarray(xs),
+            np.ascontiguousarray(ys),
+        )  # `np.nonzero` returns columns of one array
         starts = np.arange(len(xs) + 1, dtype=np.int64) * given.shape[1]
         statistic, free = self._compiled(kernel, table, TableQuestions(xs, ys, starts, given.ravel()))
         if self.dof == "full":
