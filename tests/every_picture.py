@@ -478,6 +478,23 @@ def plot_effect_report() -> Any:
 
 
 @picture
+def plot_event_study() -> Any:
+    rng = np.random.default_rng(0)
+    shop, year = np.repeat(np.arange(60), 6), np.tile(np.arange(2001, 2007), 60)
+    first = np.array([2004, 2005, np.nan])[shop % 3]
+    rows = {"shop": shop, "year": year, "first": first, "sales": 2.0 * (year >= first) + rng.normal(size=360)}
+    return mk.causal.staggered_differences(rows, "sales", unit="shop", period="year", start="first").plot()
+
+
+@picture
+def plot_dose_response() -> Any:
+    rng = np.random.default_rng(0)
+    dose = rng.normal(size=300)
+    rows = {"dose": dose, "health": np.sin(dose) + rng.normal(size=300)}
+    return mk.causal.effect(rows, "dose -> health", "dose", "health").dose_response().plot()
+
+
+@picture
 def plot_synthetic_control() -> Any:
     import pandas as pd
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 import markovia as mk
 from markovia.cli.app import app
+from markovia.inference.engine import engine_names
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GUIDE = sorted((DOCS / "guide").glob("*.md"))
@@ -47,6 +48,9 @@ FOR_THE_INSIDE = {
 }
 """Names of public modules that only the library itself uses."""
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+SPAN = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
 class MarkdownParser(doctest.DocTestParser):
@@ -162,3 +166,26 @@ def test_every_public_name_is_in_the_code_of_a_guide_page():
     code = [text for _, text in BLOCK.findall(pages)] + re.findall(r"`([^`\n]+)`", BLOCK.sub("", pages))
     mentioned = set(re.findall(r"\w+", " ".join(code)))
     assert {name for name in public_names() if name.split(".")[-1] not in mentioned} == FOR_THE_INSIDE
+
+
+def test_every_name_of_markovia_that_a_sentence_of_the_guide_mentions_is_there():
+    wrong, seen = [], 0
+    for page in [DOCS.parent / "README.md", *PAGES]:
+        for span in SPAN.findall(BLOCK.sub("", page.read_text(encoding="utf-8"))):
+            for path in re.findall(r"\bmk\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)", span):
+                thing, seen = mk, seen + 1
+                for part in path.split("."):
+                    if part in getattr(thing, "__dataclass_fields__", {}):
+                        break
+                    if not hasattr(thing, part):
+                        wrong.append(f"{page.name}: mk.{path}")
+                        break
+                    thing = getattr(thing, part)
+            if page.name != "dynamic_networks.md":  # which has engines of its own
+                wrong += [
+                    f"{page.name}: {e}"
+                    for e in re.findall(r'engine="([\w-]+)"', span)
+                    if e not in engine_names()
+                ]
+    assert seen > 200
+    assert not wrong

@@ -70,6 +70,7 @@ ROOMS = {
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {
     "__init__", "__main__", "ci_tests", "engines", "exponential", "monte_carlo", "scores", "variational",
+    "diagnostics",
     "local", "results", "distributions", "processes",
     "series", "crf", "topics", "mixtures", "classifiers", "regression",
 }  # fmt: skip

@@ -30,7 +30,7 @@ Building blocks
     Interval, Soft                  evidence on numbers that is not one value
     distributions                   what nodes that are numbers are distributed as
     LinearGaussian, GaussianFactor  nodes linear in their parents; the algebra of Gaussians
-    Input, Flat                     a node that comes with the data; the start of a chain without preference
+    Input, Flat                     a node that comes with the data; no preference, as a prior or for the start of a chain
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors
     processes                       random partitions, measures and matrices: restaurants, sticks, buffets
@@ -43,7 +43,7 @@ Asking
     engines                         every inference engine with its settings
     calibrate                       does an engine hold what it promises, on this model?
     results                         the classes of answers: Posterior, Explanation, LearnedStructure, ...
-    variational, monte_carlo        bounds and free energies; sampling by hand
+    variational, monte_carlo, diagnostics    bounds and free energies; sampling by hand; R-hat and ESS of any draws
     inference                       the problem that a model hands to an engine
 Learning
     counts, EM, Discretizer, priors

@@ -5,6 +5,7 @@ from markovia import (
     ci_tests as ci_tests,
     classifiers as classifiers,
     crf as crf,
+    diagnostics as diagnostics,
     distributions as distributions,
     engines as engines,
     errors as errors,

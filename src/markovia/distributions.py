@@ -19,6 +19,7 @@ import numpy as np
 
 from markovia.factors.distributions.ordered import ordered_class
 from markovia.runtime.double_precision import x64
+from markovia.runtime.keyword_advice import unknown_argument
 
 
 class _Door:
@@ -31,7 +32,12 @@ class _Door:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with x64():
-            return self._class(*map(_array, args), **{k: _array(v) for k, v in kwargs.items()})
+            try:
+                return self._class(*map(_array, args), **{k: _array(v) for k, v in kwargs.items()})
+            except TypeError:
+                if (advice := unknown_argument(self._class, kwargs, self.__name__)) is not None:
+                    raise advice from None
+                raise
 
     def __instancecheck__(self, value: object) -> bool:
         return isinstance(value, self._class)

@@ -238,3 +238,8 @@ def outside() -> int:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "markovia":
         frame, level = frame.f_back, level + 1
     return level
+
+
+def __dir__() -> list[str]:
+    """List what is defined here, without what it is made of."""
+    return sorted(n for n, v in globals().items() if n[0] != "_" and getattr(v, "__module__", "") == __name__)

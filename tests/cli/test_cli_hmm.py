@@ -8,6 +8,7 @@ import pytest
 
 import markovia as mk
 from command_line import answer, complaint, run
+from markovia.cli.app import _as_options
 
 
 @pytest.fixture
@@ -50,6 +51,19 @@ def test_words_are_categorical_and_files_are_written(regimes):
     assert mk.load(model).emission_.symbols == ("a", "b")
     assert "wrote 10 rows" in run("hmm", "decode", model, str(folder / "w.csv"), "-o", out).stdout
     assert len(pd.read_csv(out)) == 10
+
+
+def test_whole_numbers_below_zero_are_symbols_without_a_word_of_python(tmp_path):
+    pd.DataFrame({"move": [-1, 0, 1, -1, 1, 0, -1, 1]}).to_csv(tmp_path / "m.csv", index=False)
+    model = str(tmp_path / "m.json")
+    run("hmm", "fit", str(tmp_path / "m.csv"), "--emission", "categorical", "-o", model)
+    assert mk.load(model).emission_.symbols == (-1, 0, 1)
+
+
+def test_advice_names_options_of_the_shell():
+    assert _as_options("the symbols cannot be put in order; say symbols=").endswith("all text or all numbers")
+    assert _as_options("name it in continuous=") == "name it in --continuous"
+    assert _as_options("leave it out with names=; or not") == "leave it out with --columns; or not"
 
 
 def test_what_does_not_fit_is_one_sentence(regimes):

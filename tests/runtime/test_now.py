@@ -7,7 +7,7 @@ import time
 import pytest
 
 from markovia.runtime import clock
-from markovia.runtime.clock import go_on, now, stand_still, standing_still
+from markovia.runtime.clock import Stopwatch, go_on, now, stand_still, standing_still
 
 
 @pytest.fixture
@@ -32,6 +32,18 @@ def test_waiting_takes_no_time_and_the_rest_does(pass_time):
         assert now() == start
     pass_time(0.5)
     assert now() - start == pytest.approx(0.5)
+
+
+def test_a_stopwatch_tells_work_from_compiling_even_while_the_clock_stands(pass_time):
+    with standing_still():
+        pass_time(7.0)  # before it: not its business
+    watch = Stopwatch()
+    pass_time(0.5)
+    with standing_still():
+        pass_time(2.0)
+        assert watch.compile_seconds == pytest.approx(2.0)
+    pass_time(0.25)
+    assert (watch.seconds, watch.compile_seconds) == (pytest.approx(0.75), pytest.approx(2.0))
 
 
 def test_the_clock_never_runs_backwards_while_threads_wait():

@@ -132,6 +132,9 @@ def test_a_learned_graph_is_that_of_the_library_and_opens_as_a_model(page, file,
     for name in expected.variables:
         assert opened[name].values == pytest.approx(expected[name].values)
     assert any(job["note"] == "reading the table" for job in page.told)
+    assert (
+        page.ask(f"/api/models/{result['model']}")["name"] == "asia (hill-climb)"
+    )  # not the table's own name
 
 
 def test_confidences_are_those_of_the_bootstrap(file):

@@ -17,6 +17,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import markovia as mk
+from command_line import complaint, run
+from markovia.studio.running import run_serving
 from markovia.studio.serving import ENDPOINTS, Settings, create
 
 
@@ -137,6 +139,96 @@ def test_a_token_is_asked_for_where_there_is_one():
     with TestClient(create(Settings(model="asia", token="secret"))) as client:
         assert client.get("/health").status_code == 401
         assert client.get("/health", headers={"authorization": "Bearer secret"}).json()["status"] == "ok"
+
+
+def test_health_is_open_where_that_was_chosen_and_nothing_else_is():
+    with TestClient(create(Settings(model="asia", token="secret", open_health=True))) as client:
+        assert client.get("/health").json()["status"] == "ok"
+        assert client.get("/health/").status_code == 401
+        for path in ("/model", "/metrics", "/openapi.json"):
+            assert client.get(path).status_code == 401
+
+
+def test_evidence_is_spelled_alike_in_all_endpoints(client):
+    """One case, in the words of each endpoint: plain cells and findings mean the same everywhere."""
+    expected = mk.examples.asia().query("lung", given={"xray": "yes", "smoke": "no"}).values
+    for given in (
+        {"xray": "yes", "smoke": "no", "dysp": None},
+        {"xray": {"state": "yes"}, "smoke": {"not": ["yes"]}},
+    ):
+        predicted = client.post("/predict", json={"targets": ["lung"], "given": given}).json()
+        assert predicted["p"]["lung"][0] == pytest.approx(expected.tolist())
+        marginals = client.post("/marginals", json={"targets": ["lung"], "given": given}).json()
+        assert marginals["marginals"]["lung"]["p"] == pytest.approx(expected.tolist())
+        best = client.post("/map", json={"given": given}).json()["best"][0]["states"]
+        likely = dict(mk.examples.asia().map(given={"xray": "yes", "smoke": "no"}))
+        assert likely == {name: best[name] for name in likely}
+
+
+def test_findings_and_plain_cells_stand_side_by_side_in_a_batch(client):
+    asia = mk.examples.asia()
+    soft = {"dysp": {"weights": {"yes": 0.8, "no": 0.2}}}
+    cases = [{"xray": "yes"}, soft, {"either": "no", "tub": "yes"}, {}, {**soft, "smoke": "no"}]
+    said = client.post("/predict", json={"targets": ["lung"], "given": cases}).json()
+    wanted = [{"xray": "yes"}, {"dysp": [0.8, 0.2]}, None, {}, {"dysp": [0.8, 0.2], "smoke": "no"}]
+    for got, given in zip(said["p"]["lung"], wanted, strict=True):
+        assert (
+            got is None
+            if given is None
+            else got == pytest.approx(asia.query("lung", given=given).values.tolist())
+        )
+    assert said["best"]["lung"][2] is None
+    assert said["states"] == {"lung": ["yes", "no"]}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"targets": ["lung"]}, "say given once"),
+        ({"targets": ["lung"], "given": {}, "row": {}}, "2 of given"),
+        ({"targets": ["lung"], "given": {"xray": "maybe"}}, "unknown state 'maybe'"),
+        ({"targets": ["lung"], "given": [{"xray": 3}, {}]}, "xray"),
+        ({"targets": ["lung"], "given": {"xry": "yes"}}, "did you mean 'xray'"),
+        ({"targets": ["lung"], "given": {"xray": {"interval": [0, 1]}}}, "has states"),
+    ],
+)
+def test_evidence_that_says_nothing_is_refused(client, body, words):
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+
+
+def test_the_token_is_read_from_the_environment_or_from_a_file(tmp_path, monkeypatch, capsys):
+    started = []
+
+    def stand_in(settings, **where):
+        started.append(settings)
+
+    monkeypatch.setattr("markovia.studio.running.run_serving", stand_in)
+    (tmp_path / "token").write_text("from-file\nmore\n")
+    (tmp_path / "empty").write_text("\n")
+    assert run("serve", "asia", "--token-file", str(tmp_path / "token"), "--open-health").exit_code == 0
+    monkeypatch.setenv("MARKOVIA_TOKEN", "from-environment")
+    assert run("serve", "asia").exit_code == 0
+    assert [(s.token, s.open_health) for s in started] == [("from-file", True), ("from-environment", False)]
+    assert "told twice" in complaint("serve", "asia", "--token-file", str(tmp_path / "token"))
+    monkeypatch.delenv("MARKOVIA_TOKEN")
+    assert "is empty" in complaint("serve", "asia", "--token", "")
+    assert "has none" in complaint("serve", "asia", "--token-file", str(tmp_path / "empty"))
+    assert "no such file" in complaint("serve", "asia", "--token-file", str(tmp_path / "nowhere"))
+
+
+def test_a_line_is_said_while_the_model_is_loaded(monkeypatch, capsys):
+    class Stopped(Exception):
+        pass
+
+    def stop(settings):
+        assert "loading and compiling asia" in capsys.readouterr().err  # before the work, not after it
+        raise Stopped
+
+    monkeypatch.setattr("markovia.studio.serving.create", stop)
+    with pytest.raises(Stopped):
+        run_serving(Settings(model="asia"), host="127.0.0.1", port=0, workers=1)
 
 
 def test_the_description_names_every_endpoint(client):

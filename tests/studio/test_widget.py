@@ -56,9 +56,14 @@ def test_python_answers_what_the_page_cannot():
     assert found["mean"] == pytest.approx(bn.query("x", given={"y": 3.0}).mean())
     widget.set_state({"_question": {**asked, "number": "2", "given": {"y": {"state": "high"}}}})
     assert "is a number" in widget._answer["error"]
-    widget.set_state({"_question": {**asked, "number": "3", "given": {"y": 7}}})
+    widget.set_state({"_question": {**asked, "number": "3", "given": {"y": [7]}}})
     assert widget._answer["number"] == "3"
     assert "error" in widget._answer
+    widget.set_state(
+        {"_question": {**asked, "number": "3b", "given": {"y": 7}}}
+    )  # a plain number is a finding, too
+    plain = widget._answer["found"]["marginals"]["x"]["mean"]
+    assert plain == pytest.approx(bn.query("x", given={"y": 7.0}).mean())
     widget.set_state({"_question": {**asked, "number": "4", "kind": "shading", "measure": "entropy"}})
     assert set(widget._answer["found"]["values"]) == {"x", "y"}
 

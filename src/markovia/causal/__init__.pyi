@@ -58,17 +58,22 @@ from markovia.causal.identification.identify import (
     tian_pearl as tian_pearl,
     transport as transport,
 )
+from markovia.causal.estimation.designs.difference_in_differences import PreTrend as PreTrend
 from markovia.causal.estimation.designs.designs import (
-    SyntheticControl as SyntheticControl,
     StaggeredEffects as StaggeredEffects,
     difference_in_differences as difference_in_differences,
     staggered_differences as staggered_differences,
     regression_discontinuity as regression_discontinuity,
+)
+from markovia.causal.estimation.designs.one_treated_unit import (
+    SyntheticControl as SyntheticControl,
     synthetic_control as synthetic_control,
 )
 from markovia.causal.estimation.adjustment.diagnostics import Balance as Balance, Overlap as Overlap
 from markovia.causal.estimation.effect import effect as effect
+from markovia.causal.estimation.dose_curve import DoseResponse as DoseResponse
 from markovia.causal.estimation.effect_result import Effect as Effect
+from markovia.causal.estimation.effect_table import EffectTable as EffectTable
 from markovia.causal.estimation.adjustment.estimates import Estimate as Estimate
 from markovia.causal.estimation.checks.falsification import (
     Falsification as Falsification,

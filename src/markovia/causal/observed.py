@@ -30,12 +30,19 @@ def observed_joint(source: Any, names: Sequence[str]) -> Factor:
     """
     if isinstance(source, Factor):
         return source.normalize().marginal(names).transpose(names)
-    if hasattr(source, "query") and hasattr(source, "variable"):  # a frame of pandas has a query too
+    if is_distribution(source):
         posterior = source.query(list(names))
         if not isinstance(posterior, Posterior):
             raise InvalidArgument(f"a table of {', '.join(names)} is needed, but not all of them have states")
         return posterior.factor().transpose(names)
     return counts(source, list(names)).normalize().transpose(names)
+
+
+def is_distribution(source: Any) -> bool:
+    """Say whether a source is a table or a model, rather than rows, whose shares are off by chance."""
+    return isinstance(source, Factor) or (  # a frame of pandas has a query too
+        hasattr(source, "query") and hasattr(source, "variable")
+    )
 
 
 def district_factor(source: Any, graph: Admg, district: int) -> Factor:

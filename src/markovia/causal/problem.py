@@ -10,11 +10,10 @@ from typing import Literal, get_args
 
 from markovia.errors import InvalidArgument, InvalidGraph, check_known
 from markovia.graphs.causal.admg import Admg
-from markovia.graphs.causal.text import parse_graph
+from markovia.graphs.causal.text import causal_graph, parse_graph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.graphs.kinds.named import Names, as_names
-from markovia.graphs.kinds.projection import latent_projection
 from markovia.runtime.checks import check_choice
 
 Family = Literal["auto", "admg", "cpdag", "mag", "pag"]
@@ -52,25 +51,34 @@ def read_graph(graph: object, latent: Names = ()) -> MixedGraph:
     >>> read_graph("dag { u [latent] u -> {x y} }")
     MixedGraph(['x <-> y'])
     """
-    hidden = as_names(latent)
-    if isinstance(graph, str):
-        text = parse_graph(graph)
-        graph, hidden = text.graph, [*text.named("latent"), *hidden]
-    elif not isinstance(graph, DAG | MixedGraph):
-        known = getattr(
-            graph, "equivalence_class", None
-        )  # of a network that is one member of a learned class
-        held = getattr(graph, "graph", None) if known is None else known
-        graph = held() if callable(held) else held
-    if isinstance(graph, MixedGraph):
-        if not graph.is_acyclic():
-            DAG(graph.directed_edges())  # a CycleError that shows the cycle
-        return latent_projection(graph, hidden) if hidden else graph
-    if isinstance(graph, DAG):
-        return latent_projection(graph, hidden) if hidden else MixedGraph.from_dag(graph)
-    raise InvalidArgument(
-        "a causal graph is a DAG, a MixedGraph, a text such as 'x -> y; x <-> y' or a model with a directed graph"
-    )
+    read = causal_graph(graph, latent)
+    if isinstance(read, MixedGraph) and not read.is_acyclic():
+        DAG(read.directed_edges())  # a CycleError that shows the cycle
+    return MixedGraph.from_dag(read) if isinstance(read, DAG) else read
+
+
+def one_name(names: Names, role: str) -> str:
+    """Return the one name of a role, written alone or in a list.
+
+    Raises
+    ------
+    InvalidArgument
+        If there are several, or none.
+
+    Examples
+    --------
+    >>> one_name(["x"], "treatment")
+    'x'
+    >>> one_name(["x", "z"], "treatment")
+    Traceback (most recent call last):
+    ...
+    markovia.errors.InvalidArgument: this question has one treatment, not 'x' and 'z'; ask for one at a time
+    """
+    several = as_names(names)
+    if len(several) != 1:
+        shown = " and ".join(map(repr, several)) or "none"
+        raise InvalidArgument(f"this question has one {role}, not {shown}; ask for one at a time")
+    return several[0]
 
 
 @dataclass(frozen=True)

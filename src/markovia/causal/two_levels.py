@@ -26,6 +26,24 @@ LATER = {"after", "post", "followup", "follow-up", "later", "late", "second", "e
 """Words that say which of two states is which; the alphabet does not."""
 
 
+def need_two(
+    levels: Sequence[Any] | None, column: str, cure: str = "keep the rows of the two to compare"
+) -> None:
+    """Refuse a column that has not two values, with those it has.
+
+    Examples
+    --------
+    >>> need_two((2001, 2002, 2003), "year")
+    Traceback (most recent call last):
+    ...
+    markovia.errors.InvalidArgument: 'year' needs two values, not 3 (2001, 2002, 2003): keep the rows of the two to compare
+    """
+    if levels is None or len(levels) != 2:
+        some = [*map(repr, (levels or ())[:6]), *(["..."] if len(levels or ()) > 6 else [])]
+        has = f" ({', '.join(some)}): {cure}" if some else ""
+        raise InvalidArgument(f"{column!r} needs two values, not {len(levels) if levels else 'many'}{has}")
+
+
 def second_of_two(
     levels: Sequence[Any] | None, asked: Any, column: str, argument: str, words: tuple[set[str], set[str]]
 ) -> int | None:
@@ -39,9 +57,9 @@ def second_of_two(
     >>> second_of_two(("drug", "placebo"), None, "arm", "treated", (UNTREATED, TREATED))
     0
     """
-    shown = " and ".join(map(repr, levels or ()))
-    if levels is None or len(levels) != 2:
-        raise InvalidArgument(f"{column!r} needs two values, not {len(levels) if levels else 'many'}")
+    need_two(levels, column)
+    assert levels is not None
+    shown = " and ".join(map(repr, levels))
     if asked is not None:
         if asked not in levels:
             raise InvalidArgument(f"{argument}={asked!r} is no value of {column!r}, which has {shown}")

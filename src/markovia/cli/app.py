@@ -124,7 +124,11 @@ def _as_options(sentence: str) -> str:
     said = re.sub(r"\b(engine|missing|method)='([\w-]+)'", r"--\1 \2", sentence).replace(
         "targets=[...]", "--targets"
     )
-    said = re.sub(r"\b(score|test|alpha|missing|weights)=(?=[ ,;]|$)", r"--\1", said)
+    said = said.replace(
+        "say symbols=", "make the column all text or all numbers"
+    )  # no option: the data say them
+    said = re.sub(r"\bnames=(?=[ ,;]|$)", "--columns", said)
+    said = re.sub(r"\b(score|test|alpha|missing|weights|continuous|format)=(?=[ ,;]|$)", r"--\1", said)
     return re.sub(r"\blatent=\['([^']+)'\]", r"--latent \1", said)
 
 

@@ -75,13 +75,7 @@ def effect(
     if not as_json:
         say(str(found if judged is None else judged))
         return
-    document = {
-        "data": data, "treatment": treatment, "outcome": outcome, "control": found.control, "treated": found.treated,
-        "estimand": estimand, "measure": measure,
-        "value": found.value, "standard_error": found.standard_error, "interval": list(found.interval),
-        "p_value": found.p_value, "level": level, "n": found.n, "method": found.method, "why": found.why,
-        "adjustment": list(found.adjustment), "mediators": list(found.mediators), "instruments": list(found.instruments),
-    }  # fmt: skip
+    document = {"data": data, **found.to_dict()}
     if judged is not None:
         tried = [
             {"kind": r.kind, "passed": r.passed, "value": r.value, "why": r.sentence}

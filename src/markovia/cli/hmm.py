@@ -65,7 +65,7 @@ def fit(
     chosen = emission or _guessed(sequences)
     model: Any = HMM(
         states, emission=chosen, covariance_type=covariance, n_init=restarts, max_iter=iterations,  # type: ignore[arg-type]
-        random_state=seed, progress=False,
+        symbols=_symbols(sequences) if chosen == "categorical" else None, random_state=seed, progress=False,
     )  # fmt: skip
     parts = sequences.split(sequences.values)
     model.fit(parts)
@@ -168,6 +168,13 @@ def _guessed(sequences: Sequences) -> str:
     there = numbers[~np.isnan(numbers)]
     whole = (there == np.floor(there)).all() and (there >= 0).all()
     return "categorical" if whole and numbers.shape[1] == 1 and len(np.unique(there)) <= 20 else "gaussian"
+
+
+def _symbols(sequences: Sequences) -> list[int] | None:
+    """Return the whole numbers that occur where some are below zero; None where the library finds the symbols itself."""
+    if sequences.values.dtype.kind != "i" or sequences.values.min() >= 0:
+        return None
+    return [int(x) for x in np.unique(sequences.values)]
 
 
 def _named(sequences: Sequences, identity: str | None) -> "pd.DataFrame":

@@ -36,7 +36,7 @@ def studio(
 
 @command(
     "markovia serve model.bif",
-    "markovia serve model.bif --host 0.0.0.0 --port 8000 --workers 4 --token SECRET",
+    "markovia serve model.bif --host 0.0.0.0 --port 8000 --workers 4 --token-file /run/secrets/token --open-health",
 )
 def serve(
     model: options.Model,
@@ -46,6 +46,13 @@ def serve(
     token: Annotated[
         str | None, option("--token", "A secret that requests must carry as bearer.", envvar="MARKOVIA_TOKEN")
     ] = None,
+    token_file: Annotated[
+        str | None,
+        option("--token-file FILE", "A file whose first line is the token.", envvar="MARKOVIA_TOKEN_FILE"),
+    ] = None,
+    open_health: Annotated[
+        bool, option("--open-health", "Answer /health without the token, for probes.")
+    ] = False,
     max_rows: Annotated[int, option("--max-rows", "Rows of one request.", min=1)] = 10_000,
     max_body: Annotated[int, option("--max-body", "Bytes of one request.", min=1024)] = 2**24,
     concurrency: Annotated[
@@ -65,7 +72,8 @@ def serve(
     settings = Settings(
         model=model,
         format=format,
-        token=token,
+        token=_token(token, token_file),
+        open_health=open_health,
         hosts=("127.0.0.1", "localhost") if host in ("127.0.0.1", "localhost") else None,
         max_rows=max_rows,
         max_body=max_body,
@@ -73,6 +81,21 @@ def serve(
         limit=limit,
     )
     run_serving(settings, host=host, port=port, workers=workers)
+
+
+def _token(token: str | None, file: str | None) -> str | None:
+    """Return the token that is told or that a file holds; an empty one would let everybody in, and is refused."""
+    if token is not None and file is not None:
+        raise FileError(
+            "the token is told twice: by --token (or MARKOVIA_TOKEN) and by --token-file; leave one out"
+        )
+    if file is not None:
+        token = next(iter(Path(file).read_text(encoding="utf-8").splitlines()), "").strip()
+    if token == "":
+        raise FileError(
+            "the token is empty" + ("" if file is None else f": the first line of {file!r} has none")
+        )
+    return token
 
 
 def _named(what: str | None) -> tuple[Path, str | None]:

@@ -1,7 +1,7 @@
 """Answers as a user meets them: `Posterior` (a table that knows where it came from) and `Explanation`."""
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Mapping, Sequence
+from itertools import islice, product
 from math import exp, isnan
 from typing import TYPE_CHECKING, Any
 
@@ -11,21 +11,26 @@ from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.rendering import render_table, table_html
 from markovia.factors.tables.variable import State, Variable
+from markovia.inference.number_distributions import WeightedNumbers
+from markovia.inference.posterior_questions import PosteriorQuestions, state_numbers, states_meant
 from markovia.inference.result import Info
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import check_count
 from markovia.runtime.libraries import pd
+from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import Share, html_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class Posterior:
+class Posterior(PosteriorQuestions):
     """A normalised distribution over one or several discrete variables, with its provenance in `info`.
 
     Index it by a state (`posterior["yes"]`), by a tuple in the order of `variables`, by a mapping, or call
-    it with keywords; a mapping or keywords that name only some variables give their marginal probability.
+    it with keywords; a mapping or keywords that name only some variables give their marginal probability. It is
+    asked what all posteriors are: `mean`, `sd`, `interval`, `hdi`, `probability`, `sample`, ....
 
     Examples
     --------
@@ -51,7 +56,7 @@ class Posterior:
         return cls(Factor([Variable(name, numbers.tolist())], times / times.sum()), info)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         """The names of the variables in order."""
         return self._factor.names
 
@@ -114,14 +119,65 @@ class Posterior:
         """Return the Shannon entropy in nats, or in units of `log(base)`."""
         return self._factor.entropy(base=base)
 
-    def mean(self) -> float:
-        """Return the mean of the only variable, whose states must be numbers."""
-        return float(np.dot(self._numbers(), self._factor.values))
+    def _distribution(self, name: str, what: str) -> WeightedNumbers:
+        variable = self.variables[self._factor.axis(name)]
+        numbers = state_numbers(variable, what)
+        return WeightedNumbers(numbers, self._factor.marginal(name).values)
 
-    def var(self) -> float:
-        """Return the variance of the only variable, whose states must be numbers."""
-        numbers = self._numbers()
-        return float(np.dot((numbers - self.mean()) ** 2, self._factor.values))
+    def _covariance(self, names: Sequence[str]) -> tuple[Array, list[tuple[int, ...]]]:
+        numbers = [state_numbers(self.variables[self._factor.axis(n)], "covariance") for n in names]
+        means = [float(self.mean(n)) for n in names]
+        found = np.empty((len(names), len(names)))
+        for i, a in enumerate(names):
+            for j, b in enumerate(names[: i + 1]):
+                gaps = numbers[i] - means[i], numbers[j] - means[j]
+                if a == b:
+                    found[i, j] = gaps[0] ** 2 @ self._factor.marginal(a).values
+                else:
+                    table = self._factor.marginal((a, b)).transpose((a, b)).values
+                    found[i, j] = found[j, i] = gaps[0] @ table @ gaps[1]
+        return found, [()] * len(names)
+
+    def _probability_of(self, event: Mapping[str, Any]) -> float:
+        values: Array = self._factor.values
+        for name, said in event.items():
+            axis = self._factor.axis(name)
+            meant = states_meant(self.variables[axis], said)
+            values = values * meant.reshape([-1 if i == axis else 1 for i in range(values.ndim)])
+        return float(values.sum())
+
+    def _probability_where(self, happened: Callable[..., bool], names: Sequence[str]) -> float:
+        table = self._factor.marginal(names).transpose(names)
+        states = product(*(v.states for v in table.variables))
+        pairs = zip(table.values.ravel().tolist(), states, strict=True)
+        return float(sum(p for p, row in pairs if p > 0.0 and bool(happened(*row))))
+
+    def sample(self, n: int = 1, seed: Seed = None) -> dict[str, Any]:
+        """Draw n times: by name, an array of states."""
+        check_count("n", n)
+        values = self._factor.values
+        cells = generator(seed).choice(values.size, size=n, p=values.ravel() / values.sum())
+        codes = np.unravel_index(cells, values.shape)
+        return {v.name: _array_of(v.states)[c] for v, c in zip(self.variables, codes, strict=True)}
+
+    def log_prob(self, x: Any) -> Any:
+        """Return the log probability of a state, or of a mapping from every name to a state; of arrays, for each place."""
+        given = x if isinstance(x, Mapping) or hasattr(x, "columns") else {self._named(None): x}
+        missing = next((n for n in self.names if n not in given), None)
+        if missing is not None:
+            raise InvalidArgument(f"a point of {list(self.names)} needs a state for {missing!r} too")
+        codes = []
+        for v in self.variables:
+            said = given[v.name]
+            several = isinstance(said, list | tuple | np.ndarray) or hasattr(said, "to_numpy")
+            codes.append(np.array([v.index(s) for s in said]) if several else v.index(said))
+        with np.errstate(divide="ignore"):
+            found = np.log(self._factor.values[tuple(codes)])
+        return found if np.ndim(found) else float(found)
+
+    def _positions(self, name: str, values: Any) -> Any:
+        variable = self.variables[self._factor.axis(name)]
+        return values if values.dtype.kind in "biuf" else np.array([variable.index(s) for s in values])
 
     def to_pandas(self) -> "pd.Series[float]":
         """Return the probabilities as a Series indexed by the states."""
@@ -161,11 +217,14 @@ class Posterior:
             raise InvalidArgument(f"{what} is for one variable; this posterior is over {list(self.names)}")
         return self.variables[0]
 
-    def _numbers(self) -> Array:
-        variable = self._only("the mean")
-        if any(isinstance(s, str) for s in variable.states):
-            raise InvalidArgument(f"the states of {variable.name!r} are not numbers, so it has no mean")
-        return np.array([float(s) for s in variable.states])
+
+def _array_of(states: Sequence[State]) -> Any:
+    """Return states as an array: of numbers where all are, else of what they are."""
+    if all(isinstance(s, int) for s in states):
+        return np.array(states)
+    found = np.empty(len(states), dtype=object)
+    found[:] = states
+    return found
 
 
 def _note(info: Info | None) -> str:
@@ -255,7 +314,8 @@ class Explanation(Mapping[str, State]):
         log of the joint probability of the assignment and the evidence. For an undirected model whose normaliser is not
         known (the engine only searched for the best states) it is the log weight; then `normalised` is false.
     log_posterior
-        log of the probability of the assignment given the evidence; NaN where that is not known.
+        log of the probability of the assignment given the evidence, or of its density where it has numbers; NaN where that
+        is not known.
     log_weight
         log of the product of all tables at the assignment.
     bound
@@ -263,11 +323,22 @@ class Explanation(Mapping[str, State]):
         nothing is known.
     normalised
         Whether `log_prob` is a probability's log.
+    is_density
+        Whether numbers are among what was found, so that it has a density instead of a probability.
     info
         How it was found.
     """
 
-    __slots__ = ("_states", "bound", "info", "log_posterior", "log_prob", "log_weight", "normalised")
+    __slots__ = (
+        "_states",
+        "bound",
+        "info",
+        "is_density",
+        "log_posterior",
+        "log_prob",
+        "log_weight",
+        "normalised",
+    )
 
     def __init__(
         self,
@@ -278,8 +349,10 @@ class Explanation(Mapping[str, State]):
         info: Info,
         log_weight: float | None = None,
         normalised: bool = True,
+        is_density: bool = False,
     ) -> None:
         self._states = dict(states)
+        self.is_density = is_density
         self.log_prob = log_prob
         self.log_posterior = log_posterior
         self.bound = bound
@@ -315,4 +388,6 @@ class Explanation(Mapping[str, State]):
     def _worth(self) -> str:
         if isnan(self.log_posterior):
             return f"log weight {self.log_weight:.6g}, gap {self.gap:.3g}"
+        if self.is_density:
+            return f"log density {self.log_posterior:.6g} given the evidence"
         return f"p = {exp(self.log_posterior):.6g} given the evidence"

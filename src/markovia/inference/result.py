@@ -87,7 +87,9 @@ class Info(InNotebooks):
     log_evidence
         log of the probability of the evidence (for undirected models relative to the whole mass, where known).
     seconds
-        Wall-clock time.
+        Wall-clock time, without what compiling took.
+    compile_seconds
+        Wall-clock time that compiling (or loading) code took: paid once for a model and shapes of data.
     tried
         What "auto" tried, in order, where no exact engine fitted.
     advice
@@ -118,6 +120,7 @@ class Info(InNotebooks):
     details: Any = None
     given: Mapping[str, Any] = field(default_factory=dict, hash=False)
     note: str = ""
+    compile_seconds: float = 0.0
 
     def evidence(self, width: int = 60) -> str:
         """Return the evidence in about `width` letters; what does not fit is only counted.
@@ -156,6 +159,8 @@ class Info(InNotebooks):
         if self.error:
             parts.append(f"error {self.error:.2g}")
         took = f"{self.seconds:.3g} s" if self.seconds >= 1.0 else f"{self.seconds * 1e3:.3g} ms"
+        if self.compile_seconds >= 1.0:
+            took += f" after {self.compile_seconds:.3g} s of compiling"
         return f"{', '.join(parts)}, {took}{f'; {self.note}' if self.note else ''}"
 
 
@@ -185,6 +190,7 @@ def provenance(
     log_evidence: float,
     seconds: float,
     given: Mapping[str, Any],
+    compile_seconds: float = 0.0,
 ) -> Info:
     """Return the provenance of an answer from the engine's own record; warns where the answer did not converge.
 
@@ -196,7 +202,7 @@ def provenance(
         Who was asked, and whether it is exact in general; the record has the last word.
     log_evidence
         NaN where it is not known.
-    seconds, given
+    seconds, given, compile_seconds
         As in `Info`.
     """
     info = object.__new__(Info)
@@ -209,6 +215,7 @@ def provenance(
         error=float(record.error),
         log_evidence=None if isnan(log_evidence) else float(log_evidence),
         seconds=seconds,
+        compile_seconds=compile_seconds,
         tried=record.tried,
         advice=record.advice,
         mass_bound=record.mass_bound,

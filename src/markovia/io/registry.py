@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from markovia.errors import InvalidArgument, MarkoviaError, ParseError, UnknownFormat, did_you_mean, warn_user
+from markovia.errors import (
+    InvalidArgument,
+    MarkoviaError,
+    ParseError,
+    UnknownFormat,
+    UnsupportedModel,
+    did_you_mean,
+    warn_user,
+)
 from markovia.io.content import format_of
 from markovia.io.encoding import check_text, decoded
 from markovia.models.gallery.bundled import bundled_model
@@ -60,6 +68,15 @@ class Format:
                 f"{self.name} keeps only one graph of the class that was learned, with a direction for every edge; "
                 "json keeps the class"
             )
+        if self.name in TABLES_ONLY and getattr(model, "has_quantities", False):
+            # here, because it loads numpy, which a list of formats does without
+            from markovia.factors.quantities.quantity import Quantity
+
+            number = next(n for n in model.variables if isinstance(model.variable(n), Quantity))
+            raise UnsupportedModel(
+                f"{self.name} files hold tables of states, and {number!r} is a number; save it as .json, which "
+                "holds every model"
+            )
         text: str = resolve(self.writer)(model)
         return text
 
@@ -71,6 +88,8 @@ def _format(name: str, title: str, *suffixes: str, module: str | None = None, xm
 
 KEEP_CLASSES = ("json", "dagitty", "lavaan")
 """Formats that keep, or refuse, edges without a direction."""
+TABLES_ONLY = ("bif", "xmlbif", "uai", "net", "xdsl", "dne", "dsc")
+"""Formats that hold nothing but tables of states."""
 _TABLE = (
     _format("bif", "Interchange Format for Bayesian Networks", ".bif"),
     _format("xmlbif", "Interchange Format in XML", ".xmlbif", ".bifxml", ".xml", xml=True),
@@ -101,7 +120,7 @@ def load(
     *,
     kind: type[Any] | None = None,
 ) -> Any:
-    """Read a model (or a graph) from a file, or build a bundled model.
+    """Read a model (or a graph, or a posterior) from a file, or build a bundled model.
 
     Parameters
     ----------
@@ -160,7 +179,7 @@ def _is_there(path: str) -> bool:
 
 
 def save(model: Any, path: str | os.PathLike[str], format: str | None = None) -> None:  # noqa: A002
-    """Write a model (or a graph) to a file, all of it or nothing.
+    """Write a model (or a graph, or a posterior) to a file, all of it or nothing.
 
     Parameters
     ----------

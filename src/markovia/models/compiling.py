@@ -152,6 +152,7 @@ def _crf() -> None:
 
 
 def _sequences() -> None:
+    from markovia.models.temporal.arima import ARIMA
     from markovia.models.temporal.hmm import HMM
     from markovia.models.temporal.linear_state_space import LinearStateSpace
 
@@ -163,6 +164,7 @@ def _sequences() -> None:
     HMM(2, emission="gaussian", max_iter=1, random_state=0, progress=False).fit(numbers)
     level = LinearStateSpace(1, 1, 1, 1, initial_cov=1).smooth(numbers[:, 0])
     level.mean, level.cov  # noqa: B018 (found when asked for)
+    ARIMA((1, 0, 0), max_iter=1).fit(numbers[:, 0])
 
 
 def _groups() -> None:

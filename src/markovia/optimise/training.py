@@ -159,7 +159,8 @@ class Training:
         ----------
         loss
             `loss(parameters, memory, key, batch) -> (value, memory)`, a JAX function: the mean over `batch.rows` by
-            `batch.weight`. Or several `Player`, each with a loss and the names of the parameters that it moves.
+            `batch.weight`. Or several players (`markovia.optimise.players.Player`), each with a loss and
+            the names of the parameters that it moves.
         parameters
             A tree of arrays, or an Equinox module; of several players a mapping from names to such.
         data
@@ -171,8 +172,8 @@ class Training:
 
         Returns
         -------
-        Trained
-            With a warning where the loss was no number any more.
+        what was trained
+            Its `parameters`, `memory` and `curve`; with a warning where the loss was no number any more.
         """
         players, start, whole = checked_players(loss, parameters)
         batches, held_out = self._cut(data)

@@ -16,8 +16,10 @@ from markovia.plotting.edge_confidence_plot import plot_edge_confidence as plot_
 from markovia.plotting.effects.paths import plot_effect as plot_effect
 from markovia.plotting.effects.estimates import (
     plot_balance as plot_balance,
+    plot_dose_response as plot_dose_response,
     plot_effect_report as plot_effect_report,
     plot_effects as plot_effects,
+    plot_event_study as plot_event_study,
     plot_sensitivity as plot_sensitivity,
     plot_synthetic_control as plot_synthetic_control,
 )

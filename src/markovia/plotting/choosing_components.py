@@ -22,7 +22,7 @@ LABELS = {
 def plot_component_choice(
     choice: ComponentChoice, *, ax: "Axes | None" = None, title: str | None = None
 ) -> "Axes":
-    """Draw the scores of a `ComponentChoice`; the best number has a ring."""
+    """Draw the scores of what `choose_components` found; the best number has a ring."""
     from matplotlib.ticker import MaxNLocator
 
     ax = plain_axes(ax, 4.8, 3.4)

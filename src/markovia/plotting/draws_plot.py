@@ -13,8 +13,8 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
-from markovia.inference.densities.draws.predictive_scores import arviz
 from markovia.inference.markov_chains.diagnostics import autocorrelation
+from markovia.inference.posterior_questions import arviz
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
 from markovia.plotting.matplotlib_axes import check_axes, panel_each, panels, plain_axes

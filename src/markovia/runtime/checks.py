@@ -23,7 +23,7 @@ SHOWN = 120
 """The most characters that are shown of what is no array of numbers."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Constraint(ABC):
     """What an option may be; `none` allows None too."""
 
@@ -41,8 +41,11 @@ class Constraint(ABC):
         words = self.words()
         return f"{words}{',' if ',' in words else ''} or None" if self.none else words
 
+    def __repr__(self) -> str:
+        return f"<{self}>"  # what `help` shows beside a setting
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Whole(Constraint):
     """A whole number, `least` or more, and no more than `most` where that is given."""
 
@@ -61,7 +64,7 @@ class Whole(Constraint):
         return f"a whole number from {self.least} to {self.most}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NumberRange(Constraint):
     """A number between `low` and `high`; the ends belong to it unless they are `open`: "low", "high" or "both"."""
 
@@ -92,7 +95,7 @@ SECONDS = NumberRange(0.0, inf, open="low", said="a positive number of seconds",
 BYTES = NumberRange(said="a number of bytes", none=True)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Choice(Constraint):
     """One of some words or whole numbers; `other` names a kind of value that may be as well, and `also` its types."""
 
@@ -120,7 +123,7 @@ class Choice(Constraint):
         return f"{', '.join(first)} or {last}" if first else last
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Flag(Constraint):
     """True or False."""
 
@@ -136,7 +139,7 @@ class Flag(Constraint):
         return "True or False"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NameLists(Choice):
     """One of some words, or lists of names, such as [["a", "b"], ["c"]]."""
 
@@ -151,7 +154,7 @@ class NameLists(Choice):
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Kind(Constraint):
     """A value of some types; a word is no list of names."""
 
@@ -167,7 +170,7 @@ class Kind(Constraint):
         return self.said
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Several(Constraint):
     """A list, tuple or array of values that another constraint admits: `size` of them, or any number but none."""
 
@@ -187,7 +190,7 @@ class Several(Constraint):
         return self.said
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Either(Constraint):
     """What one of some constraints admits."""
 
@@ -204,7 +207,7 @@ class Either(Constraint):
         return f"{listed}{',' if ',' in listed or ' or ' in listed else ''} or {last}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Seeding(Constraint):
     """What `seed=` may be."""
 

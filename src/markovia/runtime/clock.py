@@ -46,6 +46,38 @@ def now() -> float:
     return (since if stops else perf_counter()) - stood
 
 
+class Stopwatch:
+    """How long some work has taken since this was made, and how long code was compiled or loaded meanwhile.
+
+    Examples
+    --------
+    >>> watch = Stopwatch()
+    >>> watch.seconds >= 0.0, watch.compile_seconds
+    (True, 0.0)
+    """
+
+    __slots__ = ("_start", "_stood")
+
+    def __init__(self) -> None:
+        self._start, self._stood = now(), _stood()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of work, without those of compiling."""
+        return now() - self._start
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds in which the clock stood still."""
+        return _stood() - self._stood
+
+
+def _stood() -> float:
+    """Return how long the clock has stood still altogether."""
+    stops, since, stood = _still
+    return stood + (perf_counter() - since if stops else 0.0)
+
+
 def stand_still() -> None:
     """Stop the clock until `go_on` is called as often as this."""
     global _still

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from markovia.errors import did_you_mean
+from markovia.runtime.keyword_advice import guide
 
 
 def lazy_names(
@@ -55,6 +57,7 @@ def lazy_names(
         home, original = homes[name]
         found = None if home == module_name else getattr(import_module(home), original, None)
         value = import_module(f"{home}.{original}") if found is None else found
+        value = _as_door(value) if isinstance(value, ModuleType) else guide(value)
         setattr(module, name, value)
         return value
 
@@ -72,3 +75,14 @@ def lazy_names(
         return f" (did you mean {behind}?)" if behind else did_you_mean(name, homes)
 
     return getter, lambda: sorted({*homes, "__version__"} if hasattr(module, "__version__") else homes)
+
+
+def _as_door(module: ModuleType) -> ModuleType:
+    """Return a module that lists its own names only, and whose functions answer unknown keywords; a front door does."""
+    if "__dir__" not in vars(module):
+        own = [n for n, v in vars(module).items() if getattr(v, "__module__", "") == module.__name__]
+        names = sorted(getattr(module, "__all__", [n for n in own if not n.startswith("_")]))
+        for name in names:
+            setattr(module, name, guide(getattr(module, name)))
+        module.__dir__ = lambda: names  # type: ignore[method-assign]
+    return module

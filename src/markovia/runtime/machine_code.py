@@ -14,7 +14,6 @@ import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple, Protocol
@@ -104,6 +103,13 @@ def _folder() -> Path | None:
         return None if chosen.lower() in ("off", "0") else Path(chosen) / "samplers"
     base = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA") or Path.home() / ".cache"
     return Path(base) / "markovia" / "samplers"
+
+
+def version(package: str) -> str:
+    """Return the installed version of a package; how to look is imported only now, which takes its time."""
+    from importlib.metadata import version as installed
+
+    return installed(package)
 
 
 @cache

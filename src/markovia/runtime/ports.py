@@ -43,8 +43,10 @@ def resolve(port: str) -> Callable[..., Any]:
 
 
 class Savable:
-    """A model that can be written to a file."""
+    """A model, or an answer, that can be written to a file."""
+
+    __slots__ = ()
 
     def save(self, path: str | PathLike[str], format: str | None = None) -> None:  # noqa: A002
-        """Write the model to a file; `markovia.load` reads it back."""
+        """Write it to a file; `markovia.load` reads it back."""
         call("save", self, path, format=format)

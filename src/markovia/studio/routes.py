@@ -22,7 +22,14 @@ def documents(call: Call[None]) -> list[m.Summary]:
         names, edges = graph_of(snapshot.model)
         listed.append(
             m.Summary(
-                document.id, snapshot.name, kind_of(snapshot.model), len(names), len(edges), document.changed
+                document.id,
+                snapshot.name,
+                kind_of(snapshot.model),
+                len(names),
+                len(edges),
+                document.changed,
+                document.file,
+                document.revision,
             )
         )
     return listed
@@ -95,7 +102,7 @@ def redo(call: Call[None]) -> m.View:
 
 def _stepped(call: Call[None], by: int) -> m.View:
     document = call.document
-    document.step(by)
+    document.step(by, call.revision)
     call.workspace.autosave(document)
     return view_of(document, call.workspace.limit)
 
@@ -103,7 +110,7 @@ def _stepped(call: Call[None], by: int) -> m.View:
 def edit(call: Call[edits.AnyEdit]) -> m.View:
     """Change a model."""
     document = call.document
-    document.change(lambda snapshot: edits.edited(snapshot, call.body))
+    document.change(lambda snapshot: edits.edited(snapshot, call.body), call.revision)
     view = view_of(document, call.workspace.limit)
     call.workspace.autosave(document)
     return view
@@ -115,6 +122,7 @@ def node(call: Call[None]) -> m.Node:
 
 
 M = "/api/models/{id}"
+SEEN = "the revision that was seen; where the model has another one by now, the answer is 409 and nothing changes"
 ENDPOINTS = [
     endpoint("GET", "/api/models", documents),
     endpoint("POST", "/api/models", open_model),
@@ -123,9 +131,9 @@ ENDPOINTS = [
     endpoint("DELETE", M, close),
     endpoint("GET", f"{M}/file", download, format="the name of a format"),
     endpoint("POST", f"{M}/save", save),
-    endpoint("POST", f"{M}/undo", undo),
-    endpoint("POST", f"{M}/redo", redo),
-    endpoint("POST", f"{M}/edit", edit),
+    endpoint("POST", f"{M}/undo", undo, revision=SEEN),
+    endpoint("POST", f"{M}/redo", redo, revision=SEEN),
+    endpoint("POST", f"{M}/edit", edit, revision=SEEN),
     endpoint("GET", f"{M}/nodes/{{name:path}}", node),
     endpoint("POST", f"{M}/marginals", answers.marginals),
     endpoint("POST", f"{M}/query", answers.query),

@@ -90,6 +90,7 @@ def run_serving(settings: "Settings", *, host: str, port: int, workers: int) -> 
 
     from markovia.studio.serving import VARIABLE, create
 
+    print(f"markovia: loading and compiling {settings.model} ...", file=sys.stderr, flush=True)
     # a model that cannot be read is said before anything listens
     app = create(settings)
     bound = listening(host, port)

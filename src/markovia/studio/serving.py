@@ -7,7 +7,7 @@ The model is loaded and compiled once a worker. A single row is one question to 
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,8 +22,8 @@ from markovia.runtime import ports
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.document import kind_of
 from markovia.studio.documents.endpoints import Call, TooBig, endpoint
-from markovia.studio.documents.findings import state_of
-from markovia.studio.documents.messages import Name, Strict
+from markovia.studio.documents.findings import evidence_of
+from markovia.studio.documents.messages import Cell, Finding, Given, Name, Strict
 from markovia.studio.documents.views import labels
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.first_page import health
@@ -36,8 +36,7 @@ VARIABLE = "MARKOVIA_SERVE"
 """The environment variable that carries the settings to workers."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Bounds of the histogram of answering times."""
-Cell = str | float | int | bool | None
-Row = dict[Name, Cell]
+Row = Given
 
 
 class Settings(Struct, kw_only=True):
@@ -46,6 +45,7 @@ class Settings(Struct, kw_only=True):
     model: str
     format: str | None = None
     token: str | None = None
+    open_health: bool = False
     hosts: tuple[str, ...] | None = None
     max_rows: int = 10_000
     max_body: int = 2**24
@@ -56,9 +56,13 @@ class Settings(Struct, kw_only=True):
 
 
 class Predict(Strict, kw_only=True):
-    """What to predict: the targets, from one row or from several; a cell that is null or left out is not known."""
+    """What to predict: the targets, given what is known of one case or of each of several.
+
+    What is null or left out is not known. `row` and `rows` are older words for `given` with one case and with several.
+    """
 
     targets: Annotated[list[Name], Meta(min_length=1, max_length=1000)]
+    given: Row | list[Row] | None = None
     row: Row | None = None
     rows: list[Row] | None = None
 
@@ -199,7 +203,9 @@ def create(settings: Settings) -> "ASGIApp":
             path = scope["path"] if scope["path"] in known else "other"
             metrics.note(path, status, perf_counter() - start)
 
-    return Door(counted, settings.token, settings.hosts)
+    return Door(
+        counted, settings.token, settings.hosts, unguarded=("/health",) if settings.open_health else ()
+    )
 
 
 def from_environment() -> "ASGIApp":
@@ -234,9 +240,12 @@ def described(call: Call[None]) -> dict[str, Any]:
 def predict(call: Call[Predict]) -> Prediction:
     """Predict the targets of one row or of many."""
     body: Predict = call.body
-    if (body.row is None) == (body.rows is None):
-        raise InvalidArgument("say row, or rows, not both")
-    rows = [body.row] if body.row is not None else body.rows or []
+    told = [x for x in (body.given, body.row, body.rows) if x is not None]
+    if len(told) != 1:
+        raise InvalidArgument(
+            f"say given once: what is known of one case, or a list of several; not {len(told)} of given, row and rows"
+        )
+    rows = told[0] if isinstance(told[0], list) else [told[0]]
     most = call.parts["settings"].max_rows
     if len(rows) > most:
         raise TooBig(f"the body has {len(rows):,} rows; the limit is {most:,}")
@@ -245,7 +254,29 @@ def predict(call: Call[Predict]) -> Prediction:
     for name in body.targets:
         model.variable(name)
     known = {n: _reader(model, n) for n in dict.fromkeys(n for row in rows for n in row)}
-    return _one(call, model, rows[0], known) if len(rows) == 1 else _many(call, model, rows, known)
+    if len(rows) == 1:
+        return _one(call, model, rows[0], known)
+    # what is more than a plain cell (likelihoods, an interval) is asked row by row, all others at once in compiled code
+    rich = [k for k, row in enumerate(rows) if any(isinstance(x, Finding) for x in row.values())]
+    if not rich:
+        return _many(call, model, rows, known)
+    plain = sorted(set(range(len(rows))) - set(rich))
+    parts = [([k], _one(call, model, rows[k], known)) for k in rich]
+    if plain:
+        parts.append((plain, _many(call, model, [rows[k] for k in plain], known)))
+    return _in_order(parts, len(rows))
+
+
+def _in_order(parts: Sequence[tuple[list[int], Prediction]], n: int) -> Prediction:
+    """Return one answer of several, each of which is of the rows at some places."""
+    said = Prediction(parts[0][1].states, {}, {}, {})
+    for places, part in parts:
+        for field in ("p", "best", "sd"):
+            for name, values in getattr(part, field).items():
+                column = getattr(said, field).setdefault(name, [None] * n)
+                for place, value in zip(places, values, strict=True):
+                    column[place] = value
+    return said
 
 
 def _one(call: Call[Predict], model: Any, row: Row, known: Mapping[str, Any]) -> Prediction:
@@ -315,7 +346,7 @@ class _Known(dict[Any, int]):
         super().__init__({None: MISSING})
         self._variable, self._read = variable, read
 
-    def __missing__(self, cell: Cell) -> int:
+    def __missing__(self, cell: Any) -> int:
         code: int = self._variable.index(self._read(cell))
         if isinstance(cell, str):
             self[cell] = code
@@ -349,26 +380,18 @@ def _plain(column: list[Any]) -> bool:
 
 
 def _reader(model: Any, name: str) -> Any:
-    """Return what turns a cell of a column into a state or a number."""
+    """Return what turns a cell of a column into a state or a number, and a finding into evidence."""
     check_known([name], model.variables)
     variable = model.variable(name)
-    states = labels(model, name)
-    if states is None:
-        return lambda cell: _number(name, cell)
-    by_label = dict(zip(states, variable.states, strict=True))
+    texts = labels(model, name)  # None of a number
+    by_label = {} if texts is None else dict(zip(texts, variable.states, strict=True))
 
-    def read(cell: Cell) -> Any:
-        if isinstance(cell, str):
-            return by_label[cell] if cell in by_label else state_of(variable, cell)
-        return variable.states[variable.index(cell)]
+    def read(cell: Finding | Cell) -> Any:
+        if isinstance(cell, str) and cell in by_label:
+            return by_label[cell]
+        return evidence_of(variable, cell)
 
     return read
-
-
-def _number(name: str, cell: Cell) -> float:
-    if isinstance(cell, str | bool) or cell is None:
-        raise InvalidArgument(f"{name!r} is a number, and {cell!r} is none")
-    return float(cell)
 
 
 ENDPOINTS = [

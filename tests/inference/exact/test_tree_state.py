@@ -16,7 +16,7 @@ import markovia as mk
 from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
-from markovia.inference.exact import tree_plan, tree_state
+from markovia.inference.exact import junction_tree, tree_plan, tree_state
 from markovia.inference.exact.tree_plan import CompiledTree, TreeStructure, forget_plans, plan_for
 from markovia.inference.exact.tree_state import OutOfRange, TreeState
 from markovia.inference.problem import Problem
@@ -431,6 +431,26 @@ def test_likelihoods_from_1e_minus_300_to_1e300_are_not_taken_for_zeros():
         log(0.5) + log(1e-300), rel=1e-12
     )
     assert bn.query("a", given=given, engine="junction-tree")[1] == 1.0
+
+
+def test_tables_that_findings_cut_small_are_multiplied_in_logs(monkeypatch):
+    """1e-200 twice against each state: the products vanish in doubles, and the two states are as probable as each other."""
+    monkeypatch.setattr(junction_tree, "FEW", 0)  # a tree of what findings leave, from the first question on
+    for tiny, often in ((1e-200, 2), (1e-80, 6)):
+        factors = []
+        for i in range(2 * often):
+            seen = [tiny, 1.0] if i < often else [1.0, tiny]
+            factors.append(mk.Factor(["a", f"c{i}"], np.column_stack([[0.5, 0.5], seen])))
+        names = {"a": 2, **{f"c{i}": 2 for i in range(2 * often)}}
+        for state, log_mass in ((0, 2 * often * log(0.5) + log(2)), (1, often * log(tiny) + log(2))):
+            given = dict.fromkeys([f"c{i}" for i in range(2 * often)], state)
+            found = mk.MarkovNetwork(names, factors).query("a", given=given, engine="junction-tree")
+            assert found.values == pytest.approx([0.5, 0.5], rel=1e-12)
+            fresh = mk.MarkovNetwork(names, factors)
+            log_z = mk.MarkovNetwork(names, factors).log_partition(engine="junction-tree")
+            assert fresh.log_evidence(given=given, engine="junction-tree") + log_z == pytest.approx(
+                log_mass, rel=1e-12
+            )
 
 
 # -- walks -------------------------------------------------------------------------------------------------------

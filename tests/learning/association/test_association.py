@@ -283,8 +283,13 @@ def test_states_may_be_strings_booleans_integers_or_a_mixture():
 
 @pytest.mark.parametrize("dtype", [float, object])
 def test_continuous_columns_are_told_to_discretise_or_use_hsic(dtype):
-    with pytest.raises(InvalidArgument, match=r"'x' is continuous; discretise it .* or use hsic"):
-        mutual_information(np.array([0.5, 1.5, 2.5], dtype=dtype), [0, 1, 0])
+    x = np.array([0.5, 1.5, 2.5], dtype=dtype)
+    for ask in (
+        lambda: mutual_information(x, [0, 1, 0], continuous=False),
+        lambda: conditional_mutual_information(x, [0, 1, 0], [0, 0, 0]),
+    ):
+        with pytest.raises(InvalidArgument, match=r"'x' is continuous; discretise it .* or use hsic"):
+            ask()
 
 
 def test_miller_madow_removes_the_upward_bias_of_independent_columns():
@@ -699,3 +704,88 @@ def test_graph_options_that_cannot_work_are_refused():
         dependency_graph({"a": [1, 2, 3]})
     with pytest.raises(InvalidArgument, match="two columns"):
         correlation_graph({"a": [1, 2, 3, 5]})
+
+
+# -------- information of numbers, by nearest neighbours
+
+
+def _pairs_within(columns, k):
+    """Return the distance of each row's k-th neighbour and all distances, by brute force."""
+    away = np.abs(columns[:, None, :] - columns[None, :, :]).max(axis=2)
+    return np.sort(away, axis=1)[:, k], away
+
+
+@pytest.mark.parametrize("k", [1, 3, 5])
+def test_information_of_numbers_counts_the_rows_nearer_than_the_kth_neighbour(k):
+    from scipy.special import psi
+    from sklearn.feature_selection import mutual_info_regression
+
+    rng = np.random.default_rng(k)
+    x, y = rng.multivariate_normal([0, 5], [[1, 0.7], [0.7, 1]], 200).T
+    both = np.column_stack([x / x.std(), y / y.std()])
+    reach, _ = _pairs_within(both, k)
+    nearer = [
+        (_pairs_within(one[:, None], k)[1] < reach[:, None] * (1 - 1e-12)).sum(axis=1) for one in both.T
+    ]
+    expected = psi(k) + psi(200) - np.mean(psi(nearer[0]) + psi(nearer[1]))
+    assert mutual_information(x, y, neighbours=k) == pytest.approx(expected, abs=1e-12)
+    theirs = mutual_info_regression(x[:, None], y, n_neighbors=k, random_state=0)[0]
+    assert mutual_information(x, y, neighbours=k) == pytest.approx(theirs, abs=1e-9)
+    assert mutual_information(x, y, neighbours=k, base=2) == pytest.approx(expected / math.log(2), abs=1e-12)
+
+
+def test_information_of_numbers_and_states_counts_the_rows_of_any_state_within_reach():
+    from scipy.special import psi
+    from sklearn.feature_selection import mutual_info_classif
+
+    rng = np.random.default_rng(0)
+    state = np.array(["a", "b", "c"])[rng.integers(0, 3, 120)]
+    state[[0, 1, 2]] = "rare", "rare", "alone"  # fewer of a state than neighbours, and one by itself
+    x = rng.normal(size=120) + (state == "a")
+    many, total = {s: (state == s).sum() for s in state}, 0.0
+    kept = np.array([many[s] > 1 for s in state])
+    for i in np.flatnonzero(kept):
+        used = min(3, many[state[i]] - 1)
+        reach = np.sort(np.abs(x[state == state[i]] - x[i]))[used]
+        near = (np.abs(x[kept] - x[i]) < reach * (1 - 1e-12)).sum()
+        total += psi(used) - psi(many[state[i]]) - psi(near)
+    expected = psi(kept.sum()) + total / kept.sum()
+    assert mutual_information(x, state) == pytest.approx(expected, abs=1e-12)
+    assert mutual_information(state, x) == pytest.approx(expected, abs=1e-12)
+    assert mutual_information(x, state) == pytest.approx(mutual_info_classif(x[:, None], state)[0], abs=1e-9)
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.6, 0.95])
+def test_information_of_normal_numbers_is_near_the_closed_form_in_any_unit(rho):
+    x, y = np.random.default_rng(1).multivariate_normal([0, 0], [[1, rho], [rho, 1]], 3000).T
+    truth = -math.log(1 - rho**2) / 2
+    found = mutual_information(x, y)
+    assert found == pytest.approx(truth, abs=0.05)
+    for unit in (1e-9, 1e9):
+        assert mutual_information(unit * x, y / unit) == pytest.approx(found, abs=1e-9)
+    # rounded values are ties: moved apart by next to nothing, they say next to the same
+    assert mutual_information(x.round(2), y.round(2)) == pytest.approx(truth, abs=0.06)
+    assert mutual_information(x.round(2), y.round(2)) == mutual_information(x.round(2), y.round(2))
+    both = {"x": x, "noise": np.random.default_rng(2).normal(size=3000)}
+    assert mutual_information(both, y) == pytest.approx(truth, abs=0.1)
+
+
+def test_a_constant_says_nothing_and_kinds_are_not_mixed():
+    x = np.random.default_rng(0).normal(size=50)
+    assert mutual_information(x, np.full(50, 0.1)) == 0.0
+    assert mutual_information(x, ["a"] * 50) == pytest.approx(0.0, abs=1e-12)
+    ages = np.arange(50)
+    assert mutual_information(ages, ages) == pytest.approx(math.log(50))  # states: each of its own
+    assert mutual_information(ages, ages[::-1], continuous=True) == pytest.approx(
+        mutual_information(ages + 0.5, 0.5 + ages[::-1]), abs=0.05
+    )
+    for given_columns, said in (
+        (({"a": x, "b": ["u"] * 50}, x), "'a' is a number and 'b' has states"),
+        ((x, [f"s{i}" for i in range(50)]), "every state occurs in one row only"),
+        ((x[:3], x[:3]), "at least 4 rows; the data have 3"),
+        ((x, x[:40]), "'x' has 50 rows and 'y' has 40"),
+    ):
+        with pytest.raises(InvalidArgument, match=said):
+            mutual_information(*given_columns)
+    with pytest.raises(InvalidArgument, match="correction= is for states"):
+        mutual_information(x, x, correction="miller-madow")

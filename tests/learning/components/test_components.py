@@ -7,6 +7,8 @@ import pytest
 from scipy import stats
 from scipy.special import stdtrit
 
+import markovia as mk
+from markovia.data.sequences.sequences import read_sequences
 from markovia.learning.components.discrete import Bernoulli, Categorical, Multinomial, Poisson
 from markovia.learning.components.gaussian import Gaussian, GaussianMixtureComponents, StudentT
 
@@ -135,3 +137,15 @@ def test_states_without_weight_keep_their_parameters():
         for name, before in emission.params.items():
             assert (found.params[name][1] == before[1]).all()
             assert (found.params[name][0] != before[0]).any()
+
+
+def test_symbols_without_an_order_are_named_in_the_sentence():
+    for cells, said in (
+        (["a", 1, None], "'a' and 1 are both symbols"),
+        ([{"a": 1}, {"b": 2}, "c"], "{'a': 1} is neither"),
+    ):
+        data = read_sequences(np.array(cells, dtype=object))
+        with pytest.raises(mk.errors.InvalidArgument, match=said):
+            Categorical.symbols_in(data)
+    told = mk.HMM(2, symbols=["a", 1], random_state=0)
+    assert told.fit(np.array(["a", 1, "a", "a"], dtype=object)).emission_.symbols == ("a", 1)

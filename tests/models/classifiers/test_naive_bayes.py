@@ -330,11 +330,30 @@ def test_the_network_gives_the_same_probabilities(seed):
     assert np.allclose(found.to_numpy(), mixed.predict_proba(ones.head(8)))
 
 
-def test_gaussian_features_have_no_network_yet():
-    _, X, _, y = data(0)
-    for model in (mk.classifiers.GaussianNaiveBayes(), mk.classifiers.NaiveBayes()):
-        with pytest.raises(mk.errors.UnsupportedModel, match="'x0' is Gaussian"):
-            model.fit(X, y).to_network()
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_the_network_of_gaussian_features_gives_the_same_probabilities(unit):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 3, 60)
+    X = pd.DataFrame(
+        {"plan": np.array(list("uvw"))[(y + rng.integers(0, 2, 60)) % 3], "size": rng.normal(y, 1 + y)}
+    )
+    X = X.assign(size=unit * X["size"], new=rng.random(60) < 0.3 + 0.2 * y, empty=np.nan)
+    X.loc[3, "size"] = np.nan
+    model = mk.classifiers.NaiveBayes(kinds={"empty": "gaussian"}).fit(X, y)
+    network = model.to_network("y")
+    assert network.variables == ["y", "plan", "size", "new"]
+    found = network.predict_proba(X[["plan", "size", "new"]].astype({"new": int}), "y").to_numpy()
+    np.testing.assert_allclose(found, model.predict_proba(X), atol=1e-10)
+    # what is missing is summed out
+    some = network.query("y", given={"size": 2.0 * unit}).values
+    row = pd.DataFrame({"plan": [None], "size": [2.0 * unit], "new": [None], "empty": [np.nan]})
+    np.testing.assert_allclose(some, model.predict_proba(row)[0], atol=1e-10)
+    only = mk.classifiers.GaussianNaiveBayes().fit(X[["size"]], y)
+    np.testing.assert_allclose(
+        only.to_network().query("class", given={"size": unit}).values,
+        only.predict_proba(pd.DataFrame({"size": [unit]}))[0],
+        atol=1e-10,
+    )
 
 
 def test_unseen_states_are_an_error_or_missing():

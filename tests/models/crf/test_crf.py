@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import approx_fprime
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
@@ -235,8 +236,16 @@ def test_example_75_with_features_as_functions():
     crf, x, y = three_node_chain(), [0.1, 0.7, 0.3], [1, 1, 0]
     np.testing.assert_allclose(crf.feature_vector(x, y), [0.8, 1.0])
     np.testing.assert_allclose(crf.expected_features(x), [1.0282649, 0.1557224], atol=5e-8)
-    np.testing.assert_allclose(crf.gradient([x], [y], penalised=False), [-0.2282649, 0.8442776], atol=5e-8)
-    np.testing.assert_allclose(crf.gradient([x], [y]), [-0.8282649, 1.2442776], atol=5e-8)
+    np.testing.assert_allclose(crf.gradient([x], [y]), [-0.2282649, 0.8442776], atol=5e-8)
+    np.testing.assert_allclose(crf.gradient([x], [y], penalised=True), [-0.8282649, 1.2442776], atol=5e-8)
+    for penalised in (False, True):  # both speak of the same function
+
+        def value(weights, penalised=penalised):
+            return three_node_chain().set_weights(weights).log_likelihood([x], [y], penalised=penalised)
+
+        slope = approx_fprime(crf.coef_, value, 1e-6)
+        np.testing.assert_allclose(crf.gradient([x], [y], penalised=penalised), slope, atol=1e-4)
+    assert crf.log_likelihood([x], [y]) - value(crf.coef_) == pytest.approx((3.0**2 + 2.0**2) / 10)
     assert crf.log_likelihood([x], [y]) == pytest.approx(-3.0979816, abs=5e-8)
     network = crf.network(x)
     assert np.exp(network.log_partition()) == pytest.approx(33.0486787, abs=5e-8)
@@ -265,7 +274,7 @@ def test_features_as_functions_and_as_arrays_learn_the_same_weights():
     inputs = [rng.normal(size=3) for _ in range(30)]
     labels = [rng.integers(2, size=3) for _ in range(30)]
     by_function = three_node_chain().fit(inputs, labels)
-    assert np.abs(by_function.gradient(inputs, labels)).max() < 1e-3
+    assert np.abs(by_function.gradient(inputs, labels, penalised=True)).max() < 1e-3
     objective = PairwiseObjective(
         Fields.of(2, np.arange(31) * 3, np.arange(31) * 2, *_chains(30, 3), np.ones((60, 1))),
         np.concatenate(inputs)[:, None],

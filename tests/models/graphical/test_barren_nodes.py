@@ -116,7 +116,7 @@ def told(answer):
     if hasattr(answer, "mixture"):
         found = answer.mixture
         return *how, found.weights.tolist(), found.means.tolist(), found.covariances.tolist()
-    if hasattr(answer, "log_prob"):
+    if hasattr(answer, "log_posterior"):
         return *how, answer.to_dict(), answer.log_prob, answer.log_posterior, answer.bound
     if hasattr(answer, "values") and not callable(answer.values):
         return *how, answer.values.tolist()

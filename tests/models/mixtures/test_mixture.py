@@ -576,3 +576,166 @@ def test_networks_that_there_are_not_are_refused():
     low = mk.GaussianMixture(1, covariance_type="low-rank").fit(rows := rng.normal(size=(60, 3)))
     frame = pd.DataFrame(rows, columns=["x0", "x1", "x2"])
     assert low.network().log_prob(frame) == pytest.approx(low.score_samples(rows))
+
+
+def test_a_mixture_whose_labels_are_all_known_is_learned_in_closed_form():
+    rng = np.random.default_rng(0)
+    kinds = rng.integers(0, 3, 90)
+    rows = rng.normal(3.0 * kinds[:, None], 1.0 + kinds[:, None], (90, 2))
+    weights = rng.integers(1, 4, 90)
+    for labels in (kinds, np.array(["a", "b", "c"])[kinds], kinds.astype(float)):
+        mixture = mk.GaussianMixture(3, reg_covar=0.0).fit(rows, sample_weight=weights, labels=labels)
+        for k in range(3):
+            own, share = rows[kinds == k], weights[kinds == k]
+            assert mixture.weights_[k] == pytest.approx(share.sum() / weights.sum(), rel=1e-12)
+            assert mixture.means_[k] == pytest.approx(np.average(own, axis=0, weights=share), rel=1e-10)
+            assert mixture.covariances_[k] == pytest.approx(
+                np.cov(own.T, aweights=share, bias=True), rel=1e-9
+            )
+    assert not hasattr(mixture, "label_names_")
+    # y is what scikit-learn hands to everything: without any -1 it is not looked at
+    assert mk.GaussianMixture(3, random_state=0).fit(rows, kinds).score(rows) == pytest.approx(
+        mk.GaussianMixture(3, random_state=0).fit(rows).score(rows), abs=1e-12
+    )
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_two_labels_in_ten_thousand_rows_say_which_component_is_which(unit):
+    rng = np.random.default_rng(1)
+    rows = unit * np.concatenate([rng.normal(-4, 1, (5000, 1)), rng.normal(4, 1, (5000, 1))])
+    for first, second in (("left", "right"), ("zero", "one")):
+        labels = np.full(10_000, None, dtype=object)
+        labels[17], labels[9_981] = first, second
+        mixture = mk.GaussianMixture(2, random_state=0).fit(rows, labels=labels)
+        found = dict(zip(mixture.label_names_, mixture.means_[:, 0] / unit, strict=True))
+        assert [found[first], found[second]] == pytest.approx([-4, 4], abs=0.1)
+
+
+def test_labels_that_are_no_components_are_refused_in_a_sentence():
+    rows = np.arange(8.0)[:, None]
+    for labels, said in (
+        ([0] * 7, "8 rows, but labels= has shape"),
+        ([0, 2] * 4, "labels= has 2 in row 1; it has components 0 to 1"),
+        (list("abcd") * 2, "4 different labels, and n_components=2"),
+        ([{"a": 1}, 0] * 4, "labels= has components 0 to 1 or names"),
+    ):
+        with pytest.raises(mk.errors.InvalidArgument, match=said):
+            mk.GaussianMixture(2).fit(rows, labels=labels)
+    with pytest.raises(mk.errors.InvalidArgument, match="give labels= alone"):
+        mk.GaussianMixture(2).fit(rows, [0, -1] * 4, labels=[0, -1] * 4)
+    with pytest.raises(mk.errors.InvalidArgument, match="give numbers"):
+        mk.GaussianMixture(2).partial_fit(rows, labels=list("abababab"))
+
+
+def _by_hand():
+    from scipy import stats
+
+    m, rows = mk.mixtures, np.array([[0.5, 2.0], [3.0, 1.0], [0.0, 0.0]])
+    full = np.array([np.eye(2), [[2.0, 0.5], [0.5, 1.0]]])
+    means = np.array([[0.0, 0.0], [4.0, 1.0]])
+    rates, df = np.array([[1.0, 2.0], [3.0, 0.5]]), np.array([3.0, 8.0])
+    loadings, noise = np.array([[[1.0], [0.5]], [[0.2], [2.0]]]), np.array([[1.0, 2.0], [0.5, 0.1]])
+
+    def normal(covariances):
+        return np.array(
+            [stats.multivariate_normal(*own).logpdf(rows) for own in zip(means, covariances, strict=True)]
+        )
+
+    gaussian = m.GaussianMixture.from_parameters
+    yield "full", gaussian([0.3, 0.7], means=means, covariances=full), rows, normal(full)
+    yield (
+        "tied",
+        gaussian([0.3, 0.7], means=means, covariances=full[1], covariance_type="tied"),
+        rows,
+        normal(full[[1, 1]]),
+    )
+    low = gaussian([0.3, 0.7], means=means, loadings=loadings, noise=noise, covariance_type="low-rank")
+    yield "low", low, rows, normal(loadings @ loadings.swapaxes(1, 2) + noise[:, :, None] * np.eye(2))
+    student = m.StudentTMixture.from_parameters([0.3, 0.7], means=means, scales=full, df=df)
+    yield (
+        "t",
+        student,
+        rows,
+        np.array([stats.multivariate_t(*own).logpdf(rows) for own in zip(means, full, df, strict=True)]),
+    )
+    counts = np.array([[0, 2], [3, 1]])
+    poisson = np.array([stats.poisson(own).logpmf(counts).sum(axis=1) for own in rates])
+    yield "poisson", m.PoissonMixture.from_parameters([0.3, 0.7], rates=rates), counts, poisson
+    yield "name", m.Mixture.from_parameters([0.3, 0.7], component="poisson", rates=rates), counts, poisson
+    gamma = m.Mixture.from_parameters(
+        [0.3, 0.7], component=mk.distributions.Gamma, concentration=[1.0, 2.0], rate=[1.0, 3.0]
+    )
+    positive = np.array([[0.2], [4.0]])
+    yield (
+        "gamma",
+        gamma,
+        positive,
+        np.array([stats.gamma(a, scale=1 / b).logpdf(positive[:, 0]) for a, b in ((1, 1), (2, 3))]),
+    )
+    symbols = {"probs": [[[0.9, 0.1], [0.2, 0.8]]], "categories": [["no", "yes"]]}
+    mixed = m.LatentClass.from_parameters(
+        [0.3, 0.7],
+        columns={"smokes": "categorical", "cough": "gaussian"},
+        smokes=symbols,
+        cough={"means": [[0.0], [2.0]], "covariances": [[1.0], [4.0]]},
+    )
+    frame = pd.DataFrame({"smokes": ["no", None], "cough": [1.0, 3.0]})
+    expected = [
+        stats.norm(mean, sd).logpdf([1.0, 3.0]) + np.log([p, 1.0])
+        for mean, sd, p in ((0, 1, 0.9), (2, 2, 0.2))
+    ]
+    yield "mixed", mixed, frame, np.array(expected)
+    alone = m.CategoricalMixture.from_parameters([0.3, 0.7], **symbols)
+    yield (
+        "symbols",
+        alone,
+        np.array([["yes"], [None]], dtype=object),
+        np.array([[np.log(0.1), 0.0], [np.log(0.8), 0.0]]),
+    )
+
+
+def test_parameters_by_hand_have_the_density_of_scipy(tmp_path):
+    for what, mixture, rows, logs in _by_hand():
+        joint = logs + np.log([[0.3], [0.7]])
+        total = np.logaddexp.reduce(joint, axis=0)
+        assert mixture.score_samples(rows) == pytest.approx(total, rel=1e-10), what
+        assert mixture.predict_proba(rows) == pytest.approx(np.exp(joint - total).T, abs=1e-10), what
+        assert len(mixture.sample(3, seed=0)[1]) == 3, what
+        if what != "gamma":  # a distribution of one's own has no file
+            mixture.save(tmp_path / "mixture.json")
+            again = mk.load(tmp_path / "mixture.json")
+            assert again.score(rows) == pytest.approx(mixture.score(rows), rel=1e-12), what
+
+
+def test_parameters_by_hand_are_those_of_a_learned_mixture_and_learning_goes_on_from_them():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 2)) + rng.integers(0, 2, (60, 1)) * 5.0, columns=["a", "b"])
+    learned = mk.GaussianMixture(2, random_state=0).fit(rows)
+    again = mk.GaussianMixture.from_parameters(
+        learned.weights_, learned.component_params_, feature_names=["a", "b"], warm_start=True, max_iter=1
+    )
+    assert again.score_samples(rows) == pytest.approx(learned.score_samples(rows), rel=1e-12)
+    assert again.network().variables == learned.network().variables
+    before = again.score(rows)
+    assert again.fit(rows).score(rows) >= before - 1e-12
+    assert again.n_iter_ == 1
+    for bad, said in (
+        ({"weights": [0.5, 0.6], "means": [[0], [1]], "covariances": np.ones((2, 1, 1))}, "add up to 1"),
+        ({"weights": [0.5, 0.5], "means": [[0], [1]]}, "need covariances=, too"),
+        ({"weights": [0.5, 0.5], "means": [[0], [1]], "covariances": np.ones((2, 1, 1)), "mu": 1}, "no 'mu'"),
+        (
+            {"weights": [0.5, 0.5], "means": [[0], [1], [2]], "covariances": np.ones((2, 1, 1))},
+            "'means' have shape 2 x any",
+        ),
+        (
+            {
+                "weights": [1.0],
+                "means": [[0]],
+                "covariances": np.ones((1, 1, 1)),
+                "feature_names": list("ab"),
+            },
+            "2 names for 1",
+        ),
+    ):
+        with pytest.raises(mk.errors.InvalidArgument, match=said):
+            mk.GaussianMixture.from_parameters(**bad)

@@ -1,5 +1,7 @@
 """Hidden semi-Markov models: the network with counters, HMMs as a special case, learning, bad input."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -164,12 +166,31 @@ def test_bad_settings_are_named(settings_, said):
         mk.series.HiddenSemiMarkov(2, **settings_).fit([[0, 1]])
 
 
+def test_the_best_paths_are_those_of_all_paths_of_the_network():
+    model = mk.series.HiddenSemiMarkov(
+        2, start=[0.6, 0.4], transition=[[0, 1], [1, 0]], max_duration=3, durations="categorical",
+        duration_params={"probs": [[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]]},
+        emission_params={"probs": [[0.8, 0.2], [0.3, 0.7]]},
+    )  # fmt: skip
+    x = [0, 1, 1, 0]
+    paths, scores = model.k_best(x, 5)[0]
+    net, seen = model.unroll(4), {f"x{t}": s for t, s in enumerate(x)}
+    every = {
+        z: net.log_evidence({**seen, **{f"z{t}": s for t, s in enumerate(z)}})
+        for z in product((0, 1), repeat=4)
+    }
+    best = sorted(every, key=every.get, reverse=True)[:5]
+    assert [tuple(p) for p in paths.tolist()] == best
+    np.testing.assert_allclose(scores, [every[z] for z in best])
+    decoded = model.decode(x)
+    assert decoded[0].tolist() == list(best[0])
+    assert decoded.log_prob[0] == pytest.approx(every[best[0]])
+
+
 def test_what_it_cannot_say_is_named():
     model = mk.series.HiddenSemiMarkov(2, max_duration=3)
     with pytest.raises(IncompleteModel, match="duration_params="):
         model.log_prob([0, 1])
     model.set_params(tol=9.0, random_state=0).fit([[0, 1, 0]])
-    with pytest.raises(UnsupportedModel, match="only the best path"):
-        model.k_best([0, 1], 2)
     with pytest.raises(UnsupportedModel, match=r"unroll\(T\)"):
         model.smooth([0, 1], pairs=True)

@@ -259,14 +259,20 @@ def test_bad_input_is_named(act, said):
         act()
 
 
-def test_shapes_that_a_file_does_not_hold_are_refused_and_pickle_keeps_them(tmp_path):
+def test_files_and_pickle_keep_every_shape(tmp_path):
     x, u = [[0, 1, 1, 0, 1]], [[0.0, 1, 2, 1, 0]]
     for settings, more in (({"order": 2}, {}), ({"lags": 1}, {}), ({}, {"inputs": u})):
         hmm = mk.HMM(2, random_state=0, tol=9, **settings).fit(x, **more)
-        with pytest.raises(UnsupportedModel, match="pickle keeps"):
-            hmm.save(tmp_path / "model.json")
-        again = pickle.loads(pickle.dumps(hmm))
-        assert again.log_prob(x, **more) == pytest.approx(hmm.log_prob(x, **more))
+        hmm.save(tmp_path / "model.json")
+        for again in (pickle.loads(pickle.dumps(hmm)), mk.load(tmp_path / "model.json")):
+            assert again.log_prob(x, **more) == pytest.approx(hmm.log_prob(x, **more))
+            assert again.decode(x, **more)[0].tolist() == hmm.decode(x, **more)[0].tolist()
+
+
+def test_emissions_that_are_functions_are_left_to_pickle(tmp_path):
+    hmm = mk.HMM(2, emission=mk.distributions.Normal, random_state=0, tol=9).fit([[0.0, 1.0, 0.5]])
+    with pytest.raises(UnsupportedModel, match="pickle keeps"):
+        hmm.save(tmp_path / "model.json")
 
 
 def test_many_steps_with_inputs_of_their_own_are_shared_out_alike():

@@ -62,6 +62,11 @@ SAVED = {
     "ARIMA",
     "StructuralSeries",
     "DynamicFactor",
+    "CoupledHMM",
+    "FactorialHMM",
+    "HiddenSemiMarkov",
+    "SequenceMixture",
+    "SwitchingStateSpace",
 }
 WITH_INPUTS = {"HMM", "InfiniteHMM", "LinearStateSpace", "ARIMA", "StructuralSeries", "DynamicFactor",
                "NonlinearStateSpace", "ParticleFilter"}  # fmt: skip

@@ -29,6 +29,14 @@ STRUCTURAL = [
     ("local level", {"seasonal": 4}, [0.5, 0.3, 0.05]),
     ("local level", {"cycle": True}, [0.5, 0.3, 0.2, 0.7, 0.8]),
     ("local linear trend", {"seasonal": 4, "cycle": True}, [0.5, 0.3, 0.01, 0.05, 0.2, 0.7, 0.8]),
+    ("irregular", {}, [0.5]),
+    ("dconstant", {}, [0.5]),
+    ("deterministic trend", {"autoregressive": 2}, [0.5, 0.3, 0.6, -0.2]),
+    ("lldtrend", {}, [0.5, 0.3]),
+    ("random walk with drift", {"autoregressive": 1}, [0.3, 0.2, 0.5]),
+    ("fixed intercept", {"autoregressive": 1}, [0.3, 0.9]),
+    ("fixed slope", {"autoregressive": 1}, [0.3, 0.9]),
+    ("random trend", {}, [0.1]),
 ]
 
 
@@ -36,6 +44,7 @@ STRUCTURAL = [
 def test_structural_likelihoods_are_those_of_statsmodels(trend, more, params):
     y = series()
     theirs = {"seasonal": more.get("seasonal"), "cycle": more.get("cycle", False)}
+    theirs["autoregressive"] = more.get("autoregressive")
     peer = UnobservedComponents(
         y,
         trend,

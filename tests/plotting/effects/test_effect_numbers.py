@@ -17,8 +17,10 @@ from markovia.plotting import style
 from markovia.plotting.effects import paths as effect_pictures
 from markovia.plotting.effects.estimates import (
     plot_balance,
+    plot_dose_response,
     plot_effect_report,
     plot_effects,
+    plot_event_study,
     plot_sensitivity,
     plot_synthetic_control,
 )
@@ -113,6 +115,22 @@ def test_gaps_of_a_synthetic_control_stand_over_their_times():
     ]
     assert faint == placebos.tolist()
     assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == "--"] == [2004]
+
+
+def test_an_event_study_stands_over_its_periods_and_a_curve_over_its_doses():
+    columns = {"value": [0.5, 0.0, 2.0], "low": [0.1, 0.0, 1.0], "high": [0.9, 0.0, 4.0]}
+    study = pd.DataFrame(columns, index=[-2, -1, 0])
+    found = SimpleNamespace(event_study=lambda: study, average=SimpleNamespace(outcome="jobs"))
+    ax = plot_event_study(found)
+    assert ax.containers[0].lines[0].get_xydata().tolist() == [[-2, 0.5], [-1, 0.0], [0, 2.0]]
+    bars = ax.containers[0].lines[2][0].get_segments()
+    assert [bar[:, 1].round(6).tolist() for bar in bars] == [[0.1, 0.9], [0.0, 0.0], [1.0, 4.0]]
+    curve = SimpleNamespace(to_pandas=lambda: study, treatment="dose", outcome="health")
+    ax = plot_dose_response(curve)
+    assert ax.lines[0].get_xydata().tolist() == [[-2, 0.5], [-1, 0.0], [0, 2.0]]
+    edge = {tuple(point) for point in ax.collections[0].get_paths()[0].vertices.tolist()}
+    assert {(0, 1.0), (0, 4.0), (-2, 0.1), (-2, 0.9)} <= edge
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("dose", "mean health")
 
 
 def test_refutations_stand_beside_their_kind_and_their_expectation():

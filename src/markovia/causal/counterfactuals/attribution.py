@@ -336,7 +336,7 @@ def _linear_shares(
     for name in players:
         shares[name] = 0.0
         for noise in [q for q in network.parents(name) if q not in equations]:
-            s = network.query([target, noise]).covariance([target, noise])  # type: ignore[attr-defined]
+            s = network.query([target, noise]).covariance([target, noise])
             shares[name] += float(s[0, 1] ** 2 / s[1, 1])
     return shares
 

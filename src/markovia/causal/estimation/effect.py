@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from markovia.causal.estimation.adjustment.estimates import (
 )
 from markovia.causal.estimation.adjustment.nuisance import propensity
 from markovia.causal.estimation.adjustment.plug_in import observed_network, outcome_mean
+from markovia.causal.estimation.arms import arms, joint_treatment
 from markovia.causal.estimation.diagnosis import diagnosed
 from markovia.causal.estimation.effect_result import Effect, listed
+from markovia.causal.estimation.effect_table import EffectTable
 from markovia.causal.estimation.methods import METHODS, EffectSettings, run
 from markovia.causal.estimation.study import MISSING, Study, read_study
 from markovia.causal.identification.adjustment import adjustment_sets, is_adjustment_set
@@ -26,7 +28,6 @@ from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.identify import identify
 from markovia.causal.identification.instruments import instruments as graph_instruments
 from markovia.causal.problem import Family, Problem
-from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable, check_known
 from markovia.graphs.kinds.named import Names, as_names
@@ -39,11 +40,17 @@ if TYPE_CHECKING:
 TARGETS = ("ate", "att", "atc")
 
 
+@overload
+def effect(frame: Any, graph: object, treatment: Names, outcome: str, **options: Any) -> Effect: ...
+@overload
+def effect(
+    frame: Any, graph: object, treatment: Names, outcome: list[str] | tuple[str, ...], **options: Any
+) -> EffectTable: ...
 def effect(
     frame: Any,
     graph: object,
-    treatment: str,
-    outcome: str,
+    treatment: Names,
+    outcome: Names,
     *,
     method: str = "auto",
     estimand: str = "ate",
@@ -63,7 +70,7 @@ def effect(
     repetitions: int = 200,
     random_state: Seed = 0,
     **options: Any,
-) -> Effect:
+) -> Effect | EffectTable:
     """Estimate the effect of a treatment on an outcome from rows and a causal graph.
 
     Parameters
@@ -75,7 +82,8 @@ def effect(
         are columns of the frame, but for those in `latent`.
     treatment, outcome
         A column each. A treatment of two or a few values is compared level by level, other numbers by the slope. An outcome
-        has two states, or is a number; whole numbers from 0 are taken as counts.
+        has two states, or is a number; whole numbers from 0 are taken as counts. Several treatments are set together, all
+        of them treated against none; several outcomes are answered one by one, in an `EffectTable`.
     method
         "auto" picks one and says why in `effect.why`. By adjustment: "regression", "matching", "stratification", "ipw",
         "aipw", "tmle", "double-ml" (partially linear) and the meta-learners "s-learner", "t-learner", "x-learner",
@@ -87,7 +95,8 @@ def effect(
         "difference", "ratio" or "odds ratio" of the mean outcomes.
     control, treated
         The values to compare. By default 0 and 1, or of two levels the one whose name says that it is the control ("no",
-        "placebo", ...) and the other; where no name tells, the first and the second in order, and a note says so.
+        "placebo", ...) and the other; where no name tells, the first and the second in order, and a note says so. Of
+        several treatments a value for each, such as `{"drug": "none", "diet": "none"}`.
     adjustment, instrument
         Columns to adjust for, or to use as instruments, instead of the graph's choice; both are checked against it.
     given
@@ -110,7 +119,8 @@ def effect(
     Returns
     -------
     Effect
-        `value`, `interval`, `p_value`, and what stands behind them; `print` it, `plot()` it, `refute()` it.
+        `value`, `interval`, `p_value`, and what stands behind them; `print` it, `plot()` it, `refute()` it. Of a list of
+        outcomes an `EffectTable`, a mapping from outcomes to effects.
 
     Raises
     ------
@@ -126,7 +136,15 @@ def effect(
     >>> found = mk.causal.effect(world.frame, world.graph, "t", "y")
     >>> found.method, found.adjustment, abs(found.value - world.ate) < 3 * found.standard_error
     ('aipw', ('x1', 'x2'), True)
+    >>> both = mk.causal.effect(world.frame, world.graph, "t", ["y"])
+    >>> both["y"].value == found.value, list(both.to_pandas().columns)
+    (True, ['value', 'standard_error', 'low', 'high', 'p_value'])
     """
+    asked = dict(locals())  # the question as it was put, before anything else has a name
+    if not isinstance(outcome, str):
+        more = asked.pop("options")
+        asked |= {"frame": as_frame(frame), **more}
+        return EffectTable({name: effect(**{**asked, "outcome": name}) for name in as_names(outcome)})
     check_choice("method", method, ["auto", *METHODS, "plug-in"])
     check_choice("estimand", estimand, TARGETS)
     check_choice("measure", measure, MEASURES)
@@ -138,17 +156,23 @@ def effect(
         raise InvalidArgument("given= maps columns to values, such as given={'sex': 'f'}")
     table = as_frame(frame)
     problem = Problem.of(graph, treatment, outcome, list(given or {}), latent, family)
-    check_known((treatment, outcome, *(given or {})), table.columns, "the data")
+    check_known((*problem.treatment, outcome, *(given or {})), table.columns, "the data")
+    treatment = listed(problem.treatment)
+    notes: tuple[str, ...] = ()
     formula, why_not = _identified(problem)
     if formula is not None and formula.rule == "no effect":
         return _no_effect(table, problem, formula, estimand, measure, level)
+    if len(problem.treatment) > 1:
+        table, control, treated, notes = joint_treatment(
+            table, problem.treatment, treatment, control, treated
+        )
     plan = _planned(table, problem, formula, why_not, method, adjustment, instrument)
     study = read_study(
         table, treatment, outcome, plan.adjustment, instruments=plan.instruments, mediators=plan.mediators,
         clusters=clusters, given=given, missing=missing,
     )  # fmt: skip
     name = plan.method or _best(study, plan, measure)
-    low, high, note = _arms(study, treatment, control, treated)
+    low, high, note = arms(study.levels, treatment, control, treated)
     population = None if estimand == "ate" else high if estimand == "att" else low
     if population is not None and (
         study.levels is None
@@ -181,7 +205,7 @@ def effect(
         treatment=treatment, outcome=outcome, control=low if levels is None else levels[low],
         treated=high if levels is None else levels[high], adjustment=plan.adjustment, mediators=plan.mediators,
         instruments=plan.instruments, given=dict(given or {}), study=study, means=means, settings=settings, again=again,
-        frame=table, graph=problem.graph, notes=note,
+        frame=table, graph=problem.graph, notes=(*notes, *note),
     )  # fmt: skip
     return diagnosed(result)
 
@@ -231,7 +255,7 @@ def _planned(
     instrument: Names | None,
 ) -> _Plan:
     """Decide on a route: what is asked for, else adjustment, the front door, the general formula, an instrument."""
-    x, y = problem.treatment[0], problem.outcome[0]
+    x, y = listed(problem.treatment), problem.outcome[0]
     wanted = None if method == "auto" else method
     route = METHODS[wanted].route if wanted in METHODS else "plug-in" if wanted else None
     if adjustment is not None:
@@ -248,13 +272,14 @@ def _planned(
             better = "front-door" if formula is not None and formula.rule == "front-door" else "plug-in"
             raise why_not or InvalidArgument(
                 f"no set of observed variables can be adjusted for here; method={better!r} can answer"
+                + ("; so can mk.causal.effect_over_time" if len(problem.treatment) > 1 else "")
             )
     if problem.is_class:
         raise why_not or InvalidArgument(
             "a class of graphs is answered by adjustment; orient its edges for other methods"
         )
     if route == "front-door" or (route is None and formula is not None and formula.rule == "front-door"):
-        sets = [s for s in front_door_sets(problem.graph, x, y, limit=20) if _has(table, s)]
+        sets = [s for s in front_door_sets(problem.graph, problem.treatment, y, limit=20) if _has(table, s)]
         if not sets:
             raise why_not or InvalidArgument(
                 f"no mediators meet the front-door criterion from {x!r} to {y!r}"
@@ -286,7 +311,7 @@ def _by_adjustment(
         chosen = tuple(as_names(asked))
         if not is_adjustment_set(problem.graph, x, y, (*chosen, *given), family=problem.family):
             raise InvalidArgument(
-                f"by the graph, adjusting for {listed(chosen) or 'nothing'} does not give the effect of {x[0]!r} on "
+                f"by the graph, adjusting for {listed(chosen) or 'nothing'} does not give the effect of {listed(x)!r} on "
                 f"{y[0]!r}; mk.causal.adjustment_sets lists the sets that do"
             )
         return _Plan(
@@ -318,9 +343,9 @@ def _by_adjustment(
     chosen = tuple(n for n in best[0] if n not in given)
     if chosen:
         verb = "block" if len(chosen) > 1 else "blocks"
-        reason = f"by the graph, {listed(chosen)} {verb} every back-door path from {x[0]} to {y[0]}"
+        reason = f"by the graph, {listed(chosen)} {verb} every back-door path from {listed(x)} to {y[0]}"
     else:
-        reason = f"by the graph, nothing confounds {x[0]} and {y[0]}"
+        reason = f"by the graph, nothing confounds {listed(x)} and {y[0]}"
     return _Plan(wanted, "adjustment", reason, adjustment=chosen)
 
 
@@ -331,7 +356,9 @@ def _by_instrument(
     asked: Names | None,
     wanted: str | None,
 ) -> _Plan:
-    x, y = problem.treatment[0], problem.outcome[0]
+    x, y = listed(problem.treatment), problem.outcome[0]
+    if len(problem.treatment) > 1:
+        raise why_not or InvalidArgument("an instrument is for the effect of one treatment on one outcome")
     found = [i for i in graph_instruments(problem.graph, x, y) if _has(table, (i.name, *i.given))]
     if asked is not None:
         names = as_names(asked)
@@ -367,36 +394,6 @@ def _best(study: Study, plan: _Plan, measure: str) -> str:
     return "late" if study.covariates.shape[1] else "wald"
 
 
-def _arms(study: Study, treatment: str, control: Any, treated: Any) -> tuple[Any, Any, tuple[str, ...]]:
-    """Return the positions of the two levels to compare, or the two doses; and a note where nothing told them apart."""
-    if study.levels is None:
-        return (0.0 if control is None else float(control)), (1.0 if treated is None else float(treated)), ()
-    levels = list(study.levels)
-    if len(levels) > 2 and (treated is None or control is None):
-        raise InvalidArgument(
-            f"the treatment {treatment!r} has {len(levels)} levels, {', '.join(map(repr, levels))}; "
-            "say which two to compare with control= and treated="
-        )
-    for value in (control, treated):
-        if value is not None and value not in levels:
-            raise InvalidArgument(
-                f"{value!r} is no level of {treatment!r}; its levels are {', '.join(map(repr, levels))}"
-            )
-    if control is None and treated is None:
-        told = second_of_two(levels, None, treatment, "treated", (UNTREATED, TREATED))
-        high = 1 if told is None else told
-        note = (
-            f"no name tells the control from the treatment, so {levels[1]} is compared with {levels[0]}, in sorted order; "
-            "control= and treated= choose",
-        )
-        return 1 - high, high, note if told is None and isinstance(levels[1], str) else ()
-    low = levels.index(control) if control is not None else 1 - levels.index(treated)
-    high = levels.index(treated) if treated is not None else 1 - low
-    if low == high:
-        raise InvalidArgument(f"control and treated are both {levels[low]!r}; compare two different levels")
-    return low, high, ()
-
-
 def _check_overlap(study: Study, low: int, high: int) -> None:
     """Refuse arms that the covariates tell apart perfectly."""
     if not study.covariates.shape[1]:
@@ -416,7 +413,7 @@ def _plug_in(
     table: "pd.DataFrame", formula: Estimand, settings: EffectSettings, given: Mapping[str, Any]
 ) -> Any:
     """Return a function from a study to the effect by fitting the network to its rows."""
-    x, y = formula.treatment[0], formula.outcome[0]
+    x, y = formula.treatment, formula.outcome[0]
     states = {
         n: sorted(table[n].dropna().unique().tolist(), key=str)
         for n in formula.graph.nodes
@@ -425,14 +422,16 @@ def _plug_in(
 
     def estimated(study: Study) -> tuple[Estimate, None]:
         rows = table.iloc[study.rows].copy()
-        kind: Any = table[x].dtype
-        if study.levels is not None:
-            levels: Any = np.array(
-                study.levels, dtype=kind if getattr(kind, "kind", "O") in "iufb" else object
-            )
-            rows[x] = levels[study.codes]
-        else:
-            rows[x] = study.treatment
+        for k, name in enumerate(x):
+            kind: Any = table[name].dtype
+            if study.levels is not None:
+                levels: Any = np.array(
+                    [_part(level, k, x) for level in study.levels],
+                    dtype=kind if getattr(kind, "kind", "O") in "iufb" else object,
+                )
+                rows[name] = levels[study.codes]
+            else:
+                rows[name] = study.treatment
         if study.event is None:
             kind = table[y].dtype
             rows[y] = study.outcome.astype(kind)
@@ -442,11 +441,17 @@ def _plug_in(
         model = observed_network(formula, rows, states)
         ends = (settings.treated, settings.control)
         values = ends if study.levels is None else [study.levels[k] for k in ends]
-        means = [outcome_mean(formula, model, _plain(v), _plain(study.event), given) for v in values]
+        settled = [{n: _plain(_part(v, k, x)) for k, n in enumerate(x)} for v in values]
+        means = [outcome_mean(formula, model, do, _plain(study.event), given) for do in settled]
         unknown = ArmMeans(np.array(means), np.full((2, 2), np.nan))
         return replace(contrast(unknown, 0, 1, settings.measure), standard_error=float("nan")), None
 
     return estimated
+
+
+def _part(level: Any, k: int, names: Sequence[str]) -> Any:
+    """Return the value of one treatment in a level: of several that are set together, a level has one for each."""
+    return level[k] if len(names) > 1 else level
 
 
 def _plain(value: Any) -> Any:
@@ -468,7 +473,7 @@ def _unrecorded(name: str, table: "pd.DataFrame") -> UnknownVariable:
 def _no_effect(
     table: "pd.DataFrame", problem: Problem, formula: Estimand, target: str, measure: str, level: float
 ) -> Effect:
-    x, y = problem.treatment[0], problem.outcome[0]
+    x, y = listed(problem.treatment), problem.outcome[0]
     ratio = measure != "difference"
     return Effect(
         estimate=Estimate(1.0 if ratio else 0.0, 0.0, on_log_scale=ratio), level=level, method="none",

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.diagnostics import SMALL, Balance, Overlap
+from markovia.causal.estimation.adjustment.dose_response import dose_response
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, Estimate, contrast
 from markovia.causal.estimation.adjustment.instrumental_variables import FirstStage
 from markovia.causal.estimation.adjustment.meta_learners import meta_learner
+from markovia.causal.estimation.dose_curve import DoseResponse
 from markovia.causal.estimation.methods import METHODS, EffectSettings
 from markovia.causal.estimation.study import Study
 from markovia.causal.identification.estimand import Estimand
@@ -197,6 +199,131 @@ class Effect:
         columns = ["value", "standard_error", "low", "high", "p_value"]
         return pd.DataFrame.from_dict(listing, orient="index", columns=columns)
 
+    def contrasts(self, against: Any = None) -> "pd.DataFrame":
+        """Return the effect of every level of the treatment against every other, or against one.
+
+        Parameters
+        ----------
+        against
+            A level that all others are compared with; by default all pairs, the later level against the earlier.
+
+        Returns
+        -------
+        DataFrame
+            A row for each pair: the two levels, value, standard_error, low, high and p_value, and `p_adjusted` by Holm,
+            which stays right however many pairs are looked at.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> rng = np.random.default_rng(0)
+        >>> rows = {"arm": rng.integers(0, 3, 900)}
+        >>> rows["y"] = np.array([0.0, 1.0, 1.0])[rows["arm"]] + rng.normal(size=900)
+        >>> found = mk.causal.effect(rows, "arm -> y", "arm", "y", control=0, treated=2)
+        >>> [(int(r.treated), int(r.control), r.p_adjusted < 0.05) for r in found.contrasts().itertuples()]
+        [(1, 0, True), (2, 0, True), (2, 1, False)]
+        """
+        means, levels = self.means, None if self.study is None else self.study.levels
+        if means is None or levels is None:
+            cure = (
+                "; dose_response() has the whole curve" if levels is None and self.study is not None else ""
+            )
+            raise InvalidArgument(
+                f"method={self.method!r} estimates no mean outcome of each level, so there are none to compare{cure}"
+            )
+        if against is not None and against not in levels:
+            raise InvalidArgument(
+                f"{against!r} is no level of {self.treatment!r}; its levels are {', '.join(map(repr, levels))}"
+            )
+        base = None if against is None else levels.index(against)
+        pairs = [
+            (k, j)
+            for j in range(len(levels))
+            for k in range(len(levels))
+            if (k > j if base is None else j == base != k)
+        ]
+        found = [contrast(means, k, j, self.measure) for k, j in pairs]
+        p = np.array([e.p_value() for e in found])
+        # Holm: the smallest p-value counts as often as there are pairs, the next once less, and so on, never falling
+        order = np.argsort(p, kind="stable")
+        adjusted = np.empty(len(p))
+        adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
+        rows = [
+            (levels[k], levels[j], e.value, e.standard_error, *e.interval(self.level), own, holm)
+            for (k, j), e, own, holm in zip(pairs, found, p, adjusted, strict=True)
+        ]
+        columns = ["treated", "control", "value", "standard_error", "low", "high", "p_value", "p_adjusted"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def dose_response(self, doses: Any = None, *, bandwidth: float | None = None) -> DoseResponse:
+        """Estimate the mean outcome at each dose of a treatment that is a number, without a form for the curve.
+
+        Parameters
+        ----------
+        doses
+            The doses; by default 21 from the 5% to the 95% quantile of those in the data.
+        bandwidth
+            How far from a dose rows count, in the treatment's unit; chosen from the data where None.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> rng = np.random.default_rng(0)
+        >>> age = rng.normal(size=2000)
+        >>> dose = age + rng.normal(size=2000)
+        >>> rows = {"age": age, "dose": dose, "y": dose**2 + age + rng.normal(size=2000)}
+        >>> curve = mk.causal.effect(rows, "age -> dose -> y; age -> y", "dose", "y").dose_response([-1, 0, 1])
+        >>> curve.to_pandas()["value"].round(0).abs().tolist()
+        [1.0, 0.0, 1.0]
+        """
+        study = self.study
+        if study is None or self.method not in METHODS or METHODS[self.method].route != "adjustment":
+            raise InvalidArgument(
+                "a dose-response curve needs a treatment of numbers and a method by adjustment"
+            )
+        if study.levels is not None:
+            raise InvalidArgument(
+                f"{self.treatment!r} has levels and no doses; summary() has the mean at each, contrasts() their differences"
+            )
+        a = study.treatment
+        low, high = np.quantile(a, [0.05, 0.95])
+        at = np.atleast_1d(np.linspace(low, high, 21) if doses is None else np.asarray(doses, dtype=float))
+        if not len(at) or not np.isfinite(at).all() or at.min() < a.min() or at.max() > a.max():
+            raise InvalidArgument(
+                f"doses= lie within those in the data, {a.min():.4g} to {a.max():.4g}: nothing is known beyond"
+            )
+        if bandwidth is not None and not bandwidth > 0:
+            raise InvalidArgument(f"bandwidth= is a positive number, not {bandwidth!r}")
+        curve = dose_response(
+            a, study.outcome, study.covariates, at, family=study.family, learner=self.settings.learner,
+            bandwidth=bandwidth, seed=self.settings.seed,
+        )  # fmt: skip
+        return DoseResponse(self.treatment, self.outcome, at, curve, self.level, study.clusters)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the effect and what stands behind it as plain numbers, texts and lists, ready for JSON.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> world = mk.causal.simulated_worlds.linear_world(500, seed=1)
+        >>> told = mk.causal.effect(world.frame, world.graph, "t", "y").to_dict()
+        >>> told["method"], told["adjustment"], len(told["interval"])
+        ('aipw', ['x1', 'x2'], 2)
+        """
+        plain = {
+            "treatment": self.treatment, "outcome": self.outcome, "control": self.control, "treated": self.treated,
+            "estimand": self.target, "measure": self.measure, "value": self.value, "standard_error": self.standard_error,
+            "interval": self.interval, "p_value": self.p_value, "level": self.level, "n": self.n, "method": self.method,
+            "why": self.why, "formula": None if self.formula is None else str(self.formula.expression),
+            "adjustment": self.adjustment, "mediators": self.mediators, "instruments": self.instruments,
+            "given": self.given, "notes": self.notes,
+            "overlap": None if self.overlap is None else {**vars(self.overlap), "good": self.overlap.good},
+            "balance": None if self.balanced is None else self.balanced.to_pandas().to_dict("index"),
+            "first_stage": None if self.first_stage is None else self.first_stage.f,
+        }  # fmt: skip
+        return {key: plain_value(value) for key, value in plain.items()}
+
     def _repr_html_(self) -> str:
         frame = self.summary()
         rows = [
@@ -285,6 +412,17 @@ def listed(names: Iterable[str]) -> str:
     """Return names as words: "a", "a and b", "a, b and c"."""
     *first, last = [str(n) for n in names] or [""]
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value as JSON can hold it: numbers of NumPy as Python's, tuples as lists, other things as their text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Mapping):
+        return {str(k): plain_value(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_value(v) for v in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
 def _number(value: float) -> str:

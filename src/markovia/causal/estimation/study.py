@@ -111,7 +111,7 @@ def read_study(
     if not len(rows):
         raise InvalidArgument("no row is left: each has a missing cell")
     table = frame.iloc[rows]
-    levels, numbers = _treatment(table[treatment], treatment)
+    levels, numbers = treatment_levels(table[treatment], treatment)
     family, event, y = _outcome(table[outcome], outcome)
     coding = {name: _categories(table[name]) for name in covariates}
     read = [_columns(table[name], name, coding[name]) for name in covariates]
@@ -149,7 +149,7 @@ def _is_numeric(column: Any) -> bool:
     return bool(is_numeric_dtype(column)) and not is_bool_dtype(column)
 
 
-def _levels(column: Any) -> list[Any]:
+def levels_of(column: Any) -> list[Any]:
     """Return the values of a column in order: as written for categories, sorted otherwise."""
     present = column.dropna().unique().tolist()
     if str(column.dtype) == "category":
@@ -168,7 +168,7 @@ def in_order_of_time(column: Any, name: str) -> None:
 
 def _categories(column: Any) -> tuple[Any, ...] | None:
     """Return the categories of a column, or None for numbers."""
-    return None if _is_numeric(column) else tuple(_levels(column))
+    return None if _is_numeric(column) else tuple(levels_of(column))
 
 
 def _columns(column: Any, name: str, categories: tuple[Any, ...] | None) -> tuple[Array, list[str]]:
@@ -186,9 +186,9 @@ def _columns(column: Any, name: str, categories: tuple[Any, ...] | None) -> tupl
     ), listed
 
 
-def _treatment(column: Any, name: str) -> tuple[tuple[Any, ...] | None, Array]:
+def treatment_levels(column: Any, name: str) -> tuple[tuple[Any, ...] | None, Array]:
     """Return the levels of a treatment and its codes, or None and its numbers."""
-    levels = _levels(column)
+    levels = levels_of(column)
     if len(levels) < 2:
         raise InvalidArgument(
             f"the treatment {name!r} is {levels[0]!r} in every row, so nothing can be learned about its effect"
@@ -207,7 +207,7 @@ def _treatment(column: Any, name: str) -> tuple[tuple[Any, ...] | None, Array]:
 
 def _outcome(column: Any, name: str) -> tuple[str, Any, Array]:
     """Return the family of an outcome, the state that counts as 1, and its numbers."""
-    levels = _levels(column)
+    levels = levels_of(column)
     if not _is_numeric(column):
         if len(levels) > 2:
             raise InvalidArgument(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.causal.observed import district_factor, observed_joint
+from markovia.causal.observed import district_factor, is_distribution, observed_joint
 from markovia.causal.problem import Problem
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
@@ -123,7 +123,7 @@ class EffectBounds(InNotebooks):
         self._program = _LinearProgram(self, graph, free[0], asked & free[0], source) if free else None
         self.sharp = not free or all(graph.siblings[i] >> j & 1 for i, j in combinations(members(free[0]), 2))
         self.misfit = self._program.misfit if self._program else 0.0
-        if self.misfit > 1e-6 and not hasattr(source, "columns"):
+        if self.misfit > 1e-6 and is_distribution(source):
             raise InvalidArgument(
                 f"the distribution is not one this graph allows: some probability would be off by {self.misfit:.2g}"
             )

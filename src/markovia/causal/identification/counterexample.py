@@ -32,7 +32,7 @@ COIN = [("", "")]  # a bit that is tossed
 
 
 def counterexample(
-    graph: object, *, treatment: Names, outcome: Names, given: Names = (), latent: Names = ()
+    graph: object, treatment: Names, outcome: Names, *, given: Names = (), latent: Names = ()
 ) -> tuple[BayesianNetwork, BayesianNetwork]:
     """Return two networks of one graph with the same observed distribution and different effects.
 

@@ -17,8 +17,8 @@ from markovia.causal.identification.events import Event
 from markovia.causal.identification.expressions import Expression
 from markovia.causal.identification.id_algorithm import Hedge, Identifier
 from markovia.causal.identification.worlds import Clash, OpenValue, State, Term
-from markovia.causal.problem import read_graph
-from markovia.errors import InvalidArgument, NotIdentifiable
+from markovia.causal.problem import one_name, read_graph
+from markovia.errors import InvalidArgument, NotIdentifiable, check_known
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.graphs.causal.admg import Admg
@@ -290,7 +290,7 @@ def _two_values(graph: Admg, clash: Clash, events: Sequence[Event], given: Seque
 
 
 def effect_on_treated(
-    graph: object, treatment: str, outcome: str, *, had: Any, instead: Any, latent: Names = ()
+    graph: object, treatment: Names, outcome: Names, *, had: Any, instead: Any, latent: Names = ()
 ) -> CounterfactualEstimand:
     """Find what the outcome of those who had one treatment would have been with another.
 
@@ -299,9 +299,8 @@ def effect_on_treated(
     >>> print(effect_on_treated("z -> x -> y; z -> y", "x", "y", had=1, instead=0).events)
     (Event('y[x=0]'),)
     """
-    return identify_counterfactual(
-        graph, Event(outcome, do={treatment: instead}), Event(treatment, had), latent=latent
-    )
+    x, y = one_name(treatment, "treatment"), one_name(outcome, "outcome")
+    return identify_counterfactual(graph, Event(y, do={x: instead}), Event(x, had), latent=latent)
 
 
 @dataclass(frozen=True)
@@ -350,8 +349,8 @@ class NaturalEffects(InNotebooks):
 
 def natural_effects(
     graph: object,
-    treatment: str,
-    outcome: str,
+    treatment: Names,
+    outcome: Names,
     mediators: Names,
     *,
     treated: Any,
@@ -372,11 +371,12 @@ def natural_effects(
     P(y[m=m[x=0], x=1]) = Σ_m P(m | x=0) P(y | x=1, m)
     """
     between = as_names(mediators)
+    x, y = one_name(treatment, "treatment"), one_name(outcome, "outcome")
     read = read_graph(graph, latent)
 
     def world(own: Any, theirs: Any) -> CounterfactualEstimand:
-        through = {m: Event(m, do={treatment: theirs}) for m in between} if own != theirs else {}
-        return identify_counterfactual(read, Event(outcome, do={treatment: own, **through}))
+        through = {m: Event(m, do={x: theirs}) for m in between} if own != theirs else {}
+        return identify_counterfactual(read, Event(y, do={x: own, **through}))
 
     return NaturalEffects(
         world(treated, treated), world(control, control), world(treated, control), world(control, treated)
@@ -384,7 +384,7 @@ def natural_effects(
 
 
 def path_specific(
-    graph: object, treatment: str, outcome: str, paths: Iterable[Sequence[str]], *, treated: Any, control: Any,
+    graph: object, treatment: Names, outcome: Names, paths: Iterable[Sequence[str]], *, treated: Any, control: Any,
     latent: Names = (), limit: int = 10_000,
 ) -> CounterfactualEstimand:  # fmt: skip
     """Find the outcome if treatment acted along some paths only, and all others carried what they would without it.
@@ -401,10 +401,10 @@ def path_specific(
     >>> print(path_specific("x -> m -> y; x -> y", "x", "y", [["x", "m", "y"]], treated=1, control=0))
     P(y[m=m[x=1], x=0]) = Σ_m P(m | x=1) P(y | x=0, m)
     """
+    treatment, outcome = one_name(treatment, "treatment"), one_name(outcome, "outcome")
     masked = Admg.of(read_graph(graph, latent))
     number = masked.number
-    if unknown := next((n for n in (treatment, outcome) if n not in number), None):
-        raise InvalidArgument(f"the graph has no variable {unknown!r}")
+    check_known((treatment, outcome), number, "the graph")
     active = {tuple(path) for path in paths}
     for path in active:
         steps = list(pairwise(path))

@@ -69,7 +69,8 @@ class Estimand(InNotebooks):
     def __str__(self) -> str:
         loose = sorted(self.expression.free.difference(self.treatment, self.outcome, self.given))
         ending = f", for any value of {', '.join(loose)}" if loose else ""
-        return f"{self.question} = {self.expression}\n{self.because()}{ending}"
+        formula = self.expression.written({}, self.question.free)
+        return f"{self.question} = {formula}\n{self.because()}{ending}"
 
     def because(self) -> str:
         """Return the rule in words."""
@@ -94,7 +95,7 @@ class Estimand(InNotebooks):
         >>> print(mk.causal.identify("z -> x -> y; z -> y", treatment="x", outcome="y").latex())
         P(y \mid \mathrm{do}(x)) = \sum_{z} P(z) \, P(y \mid x, z)
         """
-        return f"{self.question.latex()} = {self.expression.latex()}"
+        return f"{self.question.latex()} = {self.expression.latex(self.question.free)}"
 
     def _repr_latex_(self) -> str:
         return f"${self.latex()}$"

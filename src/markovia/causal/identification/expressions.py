@@ -24,19 +24,19 @@ class Expression:
     def __str__(self) -> str:
         return _Writer(_TEXT).write(self, self.free)
 
-    def latex(self) -> str:
-        """Return the formula in LaTeX."""
-        return _Writer(_LATEX).write(self, self.free)
+    def latex(self, known: Iterable[str] = ()) -> str:
+        """Return the formula in LaTeX; names that are `known` beside it get a prime where the formula sums over them."""
+        return _Writer(_LATEX).write(self, self.free.union(known))
 
-    def written(self, labels: Mapping[str, str]) -> str:
-        """Return the formula as text with other words for some free names, such as `x=1` for `x`.
+    def written(self, labels: Mapping[str, str], known: Iterable[str] = ()) -> str:
+        """Return the formula as text with other words for some free names, such as `x=1` for `x`; `known` as for `latex`.
 
         Examples
         --------
         >>> print(P(("y",), ("x",)).written({"x": "x=1"}))
         P(y | x=1)
         """
-        return _Writer(_TEXT, labels).write(self, self.free)
+        return _Writer(_TEXT, labels).write(self, self.free.union(known))
 
     def terms(self) -> Iterator["P"]:
         """Yield the distributions in the formula, each once."""
@@ -156,6 +156,14 @@ def product(factors: Iterable[Expression]) -> Expression:
                         bottoms += others
                         others.clear()
                     break
+    for own, bottoms in parts:
+        # a divisor that has nothing left above it goes below the part that it has most names in common with
+        fuller = [(tops, others) for tops, others in parts if tops]
+        if bottoms and not own and fuller:
+            names = _joined(bottoms).free
+            fuller.reverse()
+            max(fuller, key=lambda part: len(names & _joined(part[0]).free))[1].extend(bottoms)
+            bottoms.clear()
     made = [
         Quotient(_joined(tops), _joined(bottoms)) if bottoms else _joined(tops) for tops, bottoms in parts
     ]
@@ -170,7 +178,11 @@ def quotient(top: Expression, bottom: Expression) -> Expression:
     >>> print(quotient(product([P(("z",)), P(("y",), ("z",))]), P(("z",))))
     P(y | z)
     """
-    return product([top, Quotient(ONE, bottom)]) if bottom != ONE else top
+    if bottom == ONE:
+        return top
+    plain = [part for part in _factors(top) if not isinstance(part, Quotient)]
+    divided = [part for part in _factors(top) if isinstance(part, Quotient)]
+    return product([*divided, Quotient(_joined(plain), bottom)])
 
 
 def summed(over: Iterable[str], body: Expression) -> Expression:
@@ -203,7 +215,8 @@ def summed(over: Iterable[str], body: Expression) -> Expression:
         return product(outside)
     core = product(f for f in shortened if not f.free.isdisjoint(bound))
     if isinstance(core, SumExpression) and not set(bound) & set(core.over):
-        return product([*outside, SumExpression((*bound, *core.over), core.body)])
+        # one sum over both: what sums to one under it vanishes, as it could not while the inner sum hid it
+        return product([*outside, summed((*bound, *core.over), core.body)])
     return product([*outside, SumExpression(bound, core)])
 
 

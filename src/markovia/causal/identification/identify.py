@@ -9,7 +9,7 @@ from markovia.causal.identification.estimand import Estimand
 from markovia.causal.identification.expressions import P, product, summed
 from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.id_algorithm import Hedge, Identifier, Regime
-from markovia.causal.problem import Family, Problem, read_graph
+from markovia.causal.problem import Family, Problem, one_name, read_graph
 from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable, check_known
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.kinds.named import Names, as_names
@@ -19,9 +19,9 @@ Known = Mapping[str, Names]
 
 def identify(
     graph: object,
-    *,
     treatment: Names,
     outcome: Names,
+    *,
     given: Names = (),
     latent: Names = (),
     available: Sequence[Known] | None = None,
@@ -65,7 +65,7 @@ def identify(
 
     Examples
     --------
-    >>> print(identify("x -> z -> y; x <-> y", treatment="x", outcome="y").expression)
+    >>> print(identify("x -> z -> y; x <-> y", "x", "y").expression)
     Σ_z P(z | x) Σ_x' P(x') P(y | x', z)
     >>> identify("x -> y; x <-> y", treatment="x", outcome="y")
     Traceback (most recent call last):
@@ -209,9 +209,9 @@ def _estimand(problem: Problem, rule: str, formula: Any, **sets: Any) -> Estiman
 
 def transport(
     graph: object,
-    *,
     treatment: Names,
     outcome: Names,
+    *,
     differs: Names,
     given: Names = (),
     latent: Names = (),
@@ -251,7 +251,7 @@ def transport(
     return identify(graph, treatment=treatment, outcome=outcome, given=given, latent=latent, available=known)
 
 
-def tian_pearl(graph: object, treatment: str, outcome: Names | None = None, *, latent: Names = ()) -> bool:
+def tian_pearl(graph: object, treatment: Names, outcome: Names | None = None, *, latent: Names = ()) -> bool:
     """Say whether no hidden causes join the treatment to one of its children, by any path of bidirected edges.
 
     Then the effect of the treatment on all other variables is identified, and else it is not. With outcomes only their
@@ -262,6 +262,7 @@ def tian_pearl(graph: object, treatment: str, outcome: Names | None = None, *, l
     >>> tian_pearl("x -> z -> y; x <-> y", "x"), tian_pearl("x -> z; z <-> x", "x")
     (True, False)
     """
+    treatment = one_name(treatment, "treatment")
     read = read_graph(graph, latent)
     check_known((treatment, *as_names(outcome or ())), read.nodes, "the graph")
     admg = Admg.of(read)

@@ -34,7 +34,7 @@ class Instrument(NamedTuple):
 
 
 def instruments(
-    graph: object, treatment: str, outcome: str, *, conditional: bool = True, latent: Names = ()
+    graph: object, treatment: Names, outcome: Names, *, conditional: bool = True, latent: Names = ()
 ) -> list[Instrument]:
     """List the instruments for the effect of a treatment on an outcome, those that need no conditioning first.
 
@@ -76,7 +76,13 @@ def instruments(
 
 
 def is_instrument(
-    graph: object, instrument: str, treatment: str, outcome: str, given: Names = (), *, latent: Names = ()
+    graph: object,
+    instrument: Names,
+    treatment: Names,
+    outcome: Names,
+    given: Names = (),
+    *,
+    latent: Names = (),
 ) -> bool:
     """Say whether a variable is an instrument for an effect, given some others.
 
@@ -114,7 +120,7 @@ class _InstrumentTask(BackDoor):
         return self.graph.m_separated(z, self.x, given)
 
 
-def _task(graph: object, treatment: str, outcome: str, given: Names, latent: Names) -> _InstrumentTask:
+def _task(graph: object, treatment: Names, outcome: Names, given: Names, latent: Names) -> _InstrumentTask:
     problem = Problem.of(graph, treatment, outcome, given, latent)
     if len(problem.treatment) > 1 or len(problem.outcome) > 1:
         raise InvalidArgument("an instrument is for the effect of one treatment on one outcome")

@@ -15,7 +15,7 @@ import numpy as np
 
 from markovia.causal.identification.estimand import Estimand
 from markovia.causal.identification.identify import identify
-from markovia.causal.problem import read_graph
+from markovia.causal.problem import one_name, read_graph
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.graphs.causal.admg import Admg
@@ -107,7 +107,7 @@ class PlanEstimand(InNotebooks):
 
 
 def identify_plan(
-    graph: object, sees: Mapping[str, Names], outcome: str, *, latent: Names = ()
+    graph: object, sees: Mapping[str, Names], outcome: Names, *, latent: Names = ()
 ) -> PlanEstimand:
     """Find a formula for the outcome under plans that choose treatments by what was seen before.
 
@@ -136,6 +136,7 @@ def identify_plan(
     >>> print(plan.effect.expression)
     P(y | a0, l1, a1) Σ_l0 P(l0) P(l1 | l0, a0)
     """
+    outcome = one_name(outcome, "outcome")
     masked = Admg.of(read_graph(graph, latent))
     order = [masked.names[i] for i in masked.order]
     asked = {name: tuple(as_names(names)) for name, names in sees.items()}

@@ -62,6 +62,8 @@ class Sequences(Segmented):
         Whether one sequence was given as it is, and not a list.
     dates
         The date of each step, where the data had a column of them.
+    first
+        The number of the first step, where steps come in one by one; None for whole sequences.
     """
 
     values: Any
@@ -70,6 +72,11 @@ class Sequences(Segmented):
     columns: tuple[str, ...] = ()
     single: bool = False
     dates: Any = None
+    first: int | None = None
+
+    def at(self, row: int) -> str:
+        """Return where a row is, in words for a message; of a stream, by the number of its step."""
+        return super().at(row) if self.first is None else f"step {self.first + row}"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -155,7 +162,8 @@ def read_sequences(
     data
         A list of arrays or frames, one a sequence; one array, which is one sequence, or several after each other where
         `lengths` are given; a three-dimensional array of equally long ones; a frame (or files), with `by` where it holds
-        several; or `Sequences` that were read before. A one-dimensional array has one number a step.
+        several; or `Sequences` that were read before. A one-dimensional array has one number a step. Dates are a column of
+        a frame, or the index of a frame or series.
     lengths
         The lengths of sequences that lie after each other in one array or frame, as hmmlearn takes them.
     by
@@ -189,6 +197,8 @@ def read_sequences(
                 "lengths= is for sequences after each other in one array; a list has one array a sequence"
             )
         return _from_list(data, columns)
+    if hasattr(data, "to_frame") and hasattr(data, "index"):  # a series of pandas, whose index may hold dates
+        return replace(_from_frame(data.to_frame(), lengths, None, None), columns=())
     if not isinstance(data, np.ndarray | list | tuple) and hasattr(data, "__array__"):
         data = np.asarray(data)
     if not isinstance(data, np.ndarray | list | tuple):
@@ -283,8 +293,20 @@ def _from_frame(data: Any, lengths: Lengths, by: str | None, columns: Sequence[s
         whole = counts.dtype.kind in "iu" and counts.sum() == len(values) and (counts > 0).all()
         codes = np.repeat(np.arange(len(counts)), counts) if whole else np.zeros(len(values), dtype=np.int64)
     order, times = _in_order(frame, dates, codes)
+    if not dates:
+        times = _dates_of_index(frame.index, order, codes)
     found = _made(values[order], counts, called, names)
     return replace(found, single=by is None and lengths is None, dates=times)
+
+
+def _dates_of_index(index: Any, order: Ints, codes: Ints) -> Any:
+    """Return the dates that an index holds, if each step of a sequence is later than the one before; None otherwise."""
+    times = index.to_timestamp() if hasattr(index, "to_timestamp") else index
+    if getattr(times, "dtype", np.dtype(object)).kind != "M":
+        return None
+    found = times.to_numpy(dtype="datetime64[ns]")[order]
+    later = (found[1:] > found[:-1]) | (codes[order][1:] != codes[order][:-1])
+    return found if later.all() else None
 
 
 def _in_order(frame: Any, dates: list[Any], codes: Ints) -> tuple[Ints, Any]:

@@ -90,10 +90,18 @@ def discrete_codes(data: Data, prefix: str) -> Codes:
     return reduce(paired_codes, (_column_codes(n, c) for n, c in zip(names, columns, strict=True)))
 
 
+def is_continuous(column: NDArray[Any], whole: bool | None = None) -> bool:
+    """Tell whether a column holds numbers with fractions; with `whole` whole numbers do as well, without it (False) none."""
+    kind = column.dtype.kind
+    if whole is not None:
+        return whole and kind != "b" and is_numeric(column)
+    reals = [v for v in column if isinstance(v, float | np.floating)] if kind == "O" else column
+    return kind == "c" or (kind in "fO" and bool((np.asarray(reals, dtype=np.float64) % 1 != 0).any()))
+
+
 def _column_codes(name: str, column: NDArray[Any]) -> Codes:
     kind = column.dtype.kind
-    reals = [v for v in column if isinstance(v, float | np.floating)] if kind == "O" else column
-    if kind == "c" or (kind in "fO" and any(np.asarray(reals, dtype=np.float64) % 1 != 0)):
+    if is_continuous(column):
         raise InvalidArgument(
             f"column {name!r} is continuous; discretise it (numpy.digitize, pandas.qcut) or use hsic"
         )

@@ -37,12 +37,21 @@ class Input:
 
 
 class Flat:
-    """No preference: every value weighs one. For the first step of a chain.
+    """No preference: every value weighs one. For the first step of a chain, or as the prior of a number.
+
+    As a prior it is improper, a density that has no integral: engines that sample or optimise a density take it, wherever
+    the data make the posterior proper; it cannot be drawn from, so there are no prior predictive draws.
 
     Examples
     --------
-    >>> Flat()
-    Flat()
+    >>> import numpy as np
+    >>> import markovia as mk
+    >>> import markovia.distributions as dist
+    >>> m = mk.BayesianNetwork()
+    >>> m.add("b", mk.Flat())
+    >>> m.add("y", lambda b: dist.Normal(b, 1), plate="row")
+    >>> round(m.map(given={"y": np.array([1.0, 2.0, 6.0])})["b"], 3)
+    3.0
     """
 
     def __repr__(self) -> str:

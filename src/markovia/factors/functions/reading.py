@@ -2,6 +2,7 @@
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ def as_function_node(
         raise InvalidArgument(f"first= of {name!r} is for nodes with previous=")
     if isinstance(form, Input):
         return FunctionNode(Quantity(name, "input", plates, lengths), form)
+    if isinstance(form, Flat):
+        form = _improper()
+    _refuse_foreign(name, form)
     form, first = frozen(form), frozen(first)
     function = callable(form) and not is_distribution(form) and not hasattr(form, "columns")
     if not plates and not previous:
@@ -82,6 +86,56 @@ def as_function_node(
     return FunctionNode(
         quantity, form, arguments, found, lags, first, by_state and len(found) == len(arguments)
     )
+
+
+def _improper() -> Any:
+    """Return the density that is one for every number."""
+    from numpyro.distributions import ImproperUniform, constraints
+
+    return ImproperUniform(constraints.real, (), ())
+
+
+def _refuse_foreign(name: str, form: Any) -> None:
+    """Refuse a number, and what another library calls a distribution, in words that help."""
+    if isinstance(form, Number) or (isinstance(form, np.ndarray) and form.ndim == 0):
+        raise InvalidArgument(
+            f"{name!r} is to be {form!r}, which is a number and no distribution; leave the node out and give the constant, "
+            f"given={{{name!r}: {form!r}}}, or say dist.Delta({form!r}); probabilities of states are a list, p=[...]"
+        )
+    library = type(form).__module__.partition(".")[0]
+    if library in FOREIGN and not is_distribution(form):
+        family = getattr(getattr(form, "dist", form), "name", None) or type(form).__name__
+        ours = SCIPY_FAMILIES.get(family.removesuffix("_gen").removesuffix("_frozen"))
+        example = f"dist.{ours}(...)" if ours else "dist.Normal(0, 1)"
+        raise InvalidArgument(
+            f"{name!r} has a distribution of {library}, {family}; take it from markovia.distributions: {example}, or a "
+            "function that returns one"
+        )
+
+
+FOREIGN = ("scipy", "torch", "pymc", "tensorflow_probability", "pytensor")
+"""Libraries whose distributions are none here."""
+SCIPY_FAMILIES = {
+    "norm": "Normal",
+    "expon": "Exponential",
+    "gamma": "Gamma",
+    "invgamma": "InverseGamma",
+    "beta": "Beta",
+    "uniform": "Uniform",
+    "t": "StudentT",
+    "cauchy": "Cauchy",
+    "halfcauchy": "HalfCauchy",
+    "halfnorm": "HalfNormal",
+    "laplace": "Laplace",
+    "lognorm": "LogNormal",
+    "poisson": "Poisson",
+    "bernoulli": "Bernoulli",
+    "binom": "Binomial",
+    "multivariate_normal": "MultivariateNormal",
+    "dirichlet": "Dirichlet",
+    "multinomial": "Multinomial",
+}
+"""What SciPy's distributions are called here."""
 
 
 def _plates(

@@ -169,7 +169,7 @@ def boltzmann(
     names
         Names of the variables, by default `x0, x1, ...`.
     states
-        The two numbers a variable can be, `(-1, 1)` or `(0, 1)`.
+        The two numbers a variable can be, `(-1, 1)` or `(0, 1)`; `MarkovNetwork.restricted_boltzmann` has `(0, 1)`.
 
     Raises
     ------

@@ -1,8 +1,11 @@
 """What may be found about a quantity besides its value: that it lies between two numbers, or a likelihood."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isnan
 from typing import Any
+
+import numpy as np
 
 from markovia.errors import InvalidEvidence
 
@@ -47,6 +50,11 @@ class Soft:
 
     def __post_init__(self) -> None:
         if not hasattr(self.distribution, "log_prob"):
+            if isinstance(self.distribution, Mapping | Sequence | np.ndarray):
+                raise InvalidEvidence(
+                    f"Soft(...) is for numbers; likelihoods of states are given as they are: {self.distribution!r}, without "
+                    "Soft"
+                )
             raise InvalidEvidence(
                 f"Soft(...) takes a distribution, such as Soft(dist.Normal(3, 0.1)), not {self.distribution!r}"
             )

@@ -9,6 +9,7 @@ Richardson, *Markovian acyclic directed mixed graphs for discrete data* (2014).
 from collections.abc import Iterable, Sequence
 
 from markovia.errors import CycleError, InvalidGraph
+from markovia.graphs.causal.text import causal_graph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.linear_searches import topological_order
 from markovia.graphs.kinds.masks import mask_of, members, turned, union_of
@@ -160,19 +161,19 @@ class Admg:
         return f"<Admg with {len(self.names)} nodes>"
 
 
-def districts(graph: DAG | MixedGraph) -> list[list[str]]:
+def districts(graph: object) -> list[list[str]]:
     """List the districts (c-components): the parts that bidirected edges connect.
 
     Examples
     --------
-    >>> districts(MixedGraph(["x --> z", "z --> y", "x <-> y"]))
+    >>> districts("x -> z -> y; x <-> y")
     [['x', 'y'], ['z']]
     """
-    masked = Admg.of(graph)
+    masked = Admg.of(causal_graph(graph))
     return [list(masked.named(part)) for part in masked.districts()]
 
 
-def pillow(graph: DAG | MixedGraph, names: Names) -> list[str]:
+def pillow(graph: object, names: Names) -> list[str]:
     """List the parents of a set of nodes that are not in it; for a district, all that it depends on.
 
     Examples
@@ -180,11 +181,12 @@ def pillow(graph: DAG | MixedGraph, names: Names) -> list[str]:
     >>> pillow(MixedGraph(["x --> z", "z --> y", "x <-> y"]), ["x", "y"])
     ['z']
     """
-    masked = Admg.of(graph)
-    return list(masked.named(masked.pillow(mask_of(graph._numbers(names)))))
+    read = causal_graph(graph)
+    masked = Admg.of(read)
+    return list(masked.named(masked.pillow(mask_of(read._numbers(names)))))
 
 
-def markov_blanket(graph: DAG | MixedGraph, name: str) -> set[str]:
+def markov_blanket(graph: object, name: str) -> set[str]:
     """Return what separates a node from all others: the districts of the node and of its children, and their parents.
 
     In a DAG these are parents, children and the children's other parents.
@@ -194,13 +196,14 @@ def markov_blanket(graph: DAG | MixedGraph, name: str) -> set[str]:
     >>> sorted(markov_blanket(MixedGraph(["a --> b", "b <-> c", "d --> c", "c --> e"]), "b"))
     ['a', 'c', 'd']
     """
-    masked = Admg.of(graph)
-    own = mask_of(graph._numbers(name))
+    read = causal_graph(graph)
+    masked = Admg.of(read)
+    own = mask_of(read._numbers(name))
     inside = masked.district(own | union_of(own, masked.children))
     return set(masked.named((inside | masked.parents_of(inside)) & ~own))
 
 
-def is_ancestral_set(graph: DAG | MixedGraph, names: Names) -> bool:
+def is_ancestral_set(graph: object, names: Names) -> bool:
     """Say whether a set of nodes holds all their ancestors, so that the others can be dropped from the graph.
 
     Examples
@@ -209,8 +212,9 @@ def is_ancestral_set(graph: DAG | MixedGraph, names: Names) -> bool:
     >>> is_ancestral_set(chain, ["a", "b"]), is_ancestral_set(chain, ["b"])
     (True, False)
     """
-    masked = Admg.of(graph)
-    asked = mask_of(graph._numbers(names))
+    read = causal_graph(graph)
+    masked = Admg.of(read)
+    asked = mask_of(read._numbers(names))
     return masked.ancestors(asked) == asked
 
 

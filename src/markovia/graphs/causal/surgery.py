@@ -6,23 +6,28 @@ reasoning with ancestral graphs* (2008). All are linear in nodes plus edges, `vi
 """
 
 from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from markovia.errors import DuplicateName
+from markovia.graphs.causal.text import causal_graph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import Mark, MarkedEdge, MixedGraph
-from markovia.graphs.kinds.named import Names, need
+from markovia.graphs.kinds.named import Names
 
 Causal = TypeVar("Causal", DAG, MixedGraph)
 
 
-def do_graph(graph: Causal, into: Names, *, out_of: Names = ()) -> Causal:
+@overload
+def do_graph(graph: Causal, into: Names, *, out_of: Names = ()) -> Causal: ...
+@overload
+def do_graph(graph: object, into: Names, *, out_of: Names = ()) -> DAG | MixedGraph: ...
+def do_graph(graph: object, into: Names, *, out_of: Names = ()) -> DAG | MixedGraph:
     """Return the graph after an intervention: without the edges into some nodes.
 
     Parameters
     ----------
     graph
-        A DAG or a mixed graph.
+        A DAG or a mixed graph, a text, or a model that holds one.
     into
         The nodes that are set: all edges with an arrowhead at them go.
     out_of
@@ -32,8 +37,10 @@ def do_graph(graph: Causal, into: Names, *, out_of: Names = ()) -> Causal:
     --------
     >>> do_graph(MixedGraph(["x --> y", "x <-> y", "z --> x"]), "x")
     MixedGraph(['x --> y'], nodes=['z'])
+    >>> do_graph("z -> x -> y", "x")
+    DAG([('x', 'y')], nodes=['z'])
     """
-    need(graph, DAG, MixedGraph)
+    graph = causal_graph(graph)
     set_, silent = _chosen(graph, into), _chosen(graph, out_of)
     if isinstance(graph, DAG):
         return DAG(((a, b) for a, b in graph.edges if b not in set_ and a not in silent), nodes=graph.nodes)
@@ -49,7 +56,7 @@ def do_graph(graph: Causal, into: Names, *, out_of: Names = ()) -> Causal:
     return MixedGraph((edge for edge in graph.edges if stays(edge)), nodes=graph.nodes)
 
 
-def twin_network(graph: DAG | MixedGraph, do: Names, *, mark: str = "*") -> DAG:
+def twin_network(graph: object, do: Names, *, mark: str = "*") -> DAG:
     """Return the graph of the world as it is beside the world as it would be, with shared noise.
 
     What `do` cannot change is the same in both worlds and stands once. Every other node stands twice, `y` and `y*`, with one
@@ -59,7 +66,7 @@ def twin_network(graph: DAG | MixedGraph, do: Names, *, mark: str = "*") -> DAG:
     Parameters
     ----------
     graph
-        A DAG or an acyclic directed mixed graph.
+        A DAG or an acyclic directed mixed graph, a text, or a model that holds one.
     do
         The nodes that are set in the other world.
     mark
@@ -70,7 +77,7 @@ def twin_network(graph: DAG | MixedGraph, do: Names, *, mark: str = "*") -> DAG:
     >>> twin_network(DAG([("x", "y"), ("z", "y")]), "x").edges
     [('x', 'y'), ('z', 'y'), ('z', 'y*'), ('x*', 'y*'), ('U(y)', 'y'), ('U(y)', 'y*')]
     """
-    need(graph, DAG, MixedGraph)
+    graph = causal_graph(graph)
     set_ = _chosen(graph, do)
     mixed = MixedGraph.from_dag(graph) if isinstance(graph, DAG) else graph
     order = DAG(mixed.directed_edges(), nodes=mixed.nodes)
@@ -87,7 +94,11 @@ def twin_network(graph: DAG | MixedGraph, do: Names, *, mark: str = "*") -> DAG:
     return DAG(edges, nodes=[*mixed.nodes, *(other[name] for name in mixed.nodes if name in twice)])
 
 
-def single_world_graph(graph: Causal, do: Names | Mapping[str, object]) -> Causal:
+@overload
+def single_world_graph(graph: Causal, do: Names | Mapping[str, object]) -> Causal: ...
+@overload
+def single_world_graph(graph: object, do: Names | Mapping[str, object]) -> DAG | MixedGraph: ...
+def single_world_graph(graph: object, do: Names | Mapping[str, object]) -> DAG | MixedGraph:
     """Return the single-world intervention graph: each node that is set is split into what it was and what it is set to.
 
     The random half keeps the name and the incoming edges; the fixed half, `do(x)` or `do(x=value)`, gets the outgoing ones.
@@ -96,10 +107,10 @@ def single_world_graph(graph: Causal, do: Names | Mapping[str, object]) -> Causa
 
     Examples
     --------
-    >>> single_world_graph(DAG([("z", "x"), ("z", "y"), ("x", "y")]), "x").edges
+    >>> single_world_graph("z -> x -> y; z -> y", "x").edges
     [('z', 'x'), ('z', 'y(x)'), ('do(x)', 'y(x)')]
     """
-    need(graph, DAG, MixedGraph)
+    graph = causal_graph(graph)
     set_ = _chosen(graph, list(do) if isinstance(do, Mapping) else do)
     values = do if isinstance(do, Mapping) else {}
     said = {name: f"{name}={values[name]}" if name in values else name for name in set_}
@@ -128,15 +139,19 @@ def single_world_graph(graph: Causal, do: Names | Mapping[str, object]) -> Causa
     return split.to_dag() if isinstance(graph, DAG) else split
 
 
-def selection_diagram(graph: Causal, differs: Names, *, prefix: str = "S_") -> Causal:
+@overload
+def selection_diagram(graph: Causal, differs: Names, *, prefix: str = "S_") -> Causal: ...
+@overload
+def selection_diagram(graph: object, differs: Names, *, prefix: str = "S_") -> DAG | MixedGraph: ...
+def selection_diagram(graph: object, differs: Names, *, prefix: str = "S_") -> DAG | MixedGraph:
     """Return the graph with a selection node above each variable whose mechanism differs between two populations.
 
     Examples
     --------
-    >>> selection_diagram(DAG([("z", "y"), ("x", "y")]), "z").edges
+    >>> selection_diagram("z -> y <- x", "z").edges
     [('z', 'y'), ('x', 'y'), ('S_z', 'z')]
     """
-    need(graph, DAG, MixedGraph)
+    graph = causal_graph(graph)
     chosen = _chosen(graph, differs)
     _refuse_taken(graph.nodes, [prefix + name for name in chosen])
     found = graph.copy()
@@ -145,7 +160,7 @@ def selection_diagram(graph: Causal, differs: Names, *, prefix: str = "S_") -> C
     return found
 
 
-def visible_edges(graph: MixedGraph) -> list[tuple[str, str]]:
+def visible_edges(graph: object) -> list[tuple[str, str]]:
     """List the directed edges of a MAG or PAG that no hidden common cause can stand beside.
 
     An edge a --> b is visible if some node that is not adjacent to b has an edge into a, or a path into a whose inner nodes
@@ -158,8 +173,9 @@ def visible_edges(graph: MixedGraph) -> list[tuple[str, str]]:
     >>> visible_edges(MixedGraph(["a --> b"]))
     []
     """
-    need(graph, MixedGraph)
-    return [(a, b) for a, b in graph.directed_edges() if _is_visible(graph, a, b)]
+    read = causal_graph(graph)
+    mixed = MixedGraph.from_dag(read) if isinstance(read, DAG) else read
+    return [(a, b) for a, b in mixed.directed_edges() if _is_visible(mixed, a, b)]
 
 
 def _is_visible(graph: MixedGraph, a: str, b: str) -> bool:

@@ -20,10 +20,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Self
 
-from markovia.errors import CycleError, ParseError
+from markovia.errors import CycleError, InvalidArgument, ParseError
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import Mark, MarkedEdge, MixedGraph
-from markovia.graphs.kinds.named import Names
+from markovia.graphs.kinds.named import NamedGraph, Names, as_names, need
+from markovia.graphs.kinds.projection import latent_projection
 from markovia.runtime.source_text import Source, brief, quote, shown, unquote
 
 ROLES = ("exposure", "outcome", "latent", "adjusted", "selected")
@@ -88,7 +89,7 @@ def parse_graph(text: str, source: str | None = None, *, framed: bool = False) -
 
     Returns
     -------
-    GraphText
+    what was read
         With `graph`, a `DAG` if every edge is directed, and `roles` of its nodes. Latent variables are ordinary nodes.
 
     Raises
@@ -109,10 +110,49 @@ def parse_graph(text: str, source: str | None = None, *, framed: bool = False) -
     return GraphText(graph, parser.roles, parser.family)
 
 
-def graph_text(
-    graph: DAG | MixedGraph, *, latent: Names = (), exposure: Names = (), outcome: Names = ()
-) -> str:
-    """Write a graph as a dagitty model string, with the roles of its nodes.
+def causal_graph(graph: object, latent: Names = ()) -> DAG | MixedGraph:
+    """Return a causal graph, whatever it was written as; all functions on causal graphs read theirs here.
+
+    Parameters
+    ----------
+    graph
+        A `DAG` or `MixedGraph`, returned as it is; a text, whose latent variables are projected away; or a model or result
+        that holds a graph, of a network with an `equivalence_class` that class.
+    latent
+        Further variables to project away.
+
+    Raises
+    ------
+    InvalidArgument, InvalidGraph
+        If it is no graph, or an undirected one.
+
+    Examples
+    --------
+    >>> causal_graph("x -> y <- z")
+    DAG([('x', 'y'), ('z', 'y')])
+    >>> causal_graph("dag { u [latent] u -> {x y} }")
+    MixedGraph(['x <-> y'])
+    """
+    hidden = as_names(latent)
+    if isinstance(graph, str):
+        text = parse_graph(graph)
+        graph, hidden = text.graph, [*text.named("latent"), *hidden]
+    elif isinstance(graph, NamedGraph) or type(graph).__module__.startswith("networkx"):
+        need(graph, DAG, MixedGraph)
+    else:
+        # a network that is one member of a learned class knows the class
+        learned = getattr(graph, "equivalence_class", None)
+        held = getattr(graph, "graph", None) if learned is None else learned
+        graph = held() if callable(held) else held
+    if not isinstance(graph, DAG | MixedGraph):
+        raise InvalidArgument(
+            "a causal graph is a DAG, a MixedGraph, a text such as 'x -> y; x <-> y' or a model with a directed graph"
+        )
+    return latent_projection(graph, hidden) if hidden else graph
+
+
+def graph_text(graph: object, *, latent: Names = (), exposure: Names = (), outcome: Names = ()) -> str:
+    """Write a graph as a dagitty model string, with the roles of its nodes; those that a text has stay.
 
     The kind of graph is `dag` where the edges are directed or bidirected, `pdag` where they are directed or undirected,
     `mag` with all three, and `pag` with circles.
@@ -128,10 +168,13 @@ def graph_text(
     u -> y
     }
     """
-    mixed = MixedGraph.from_dag(graph) if isinstance(graph, DAG) else graph
+    text = parse_graph(graph) if isinstance(graph, str) else None
+    read = causal_graph(graph) if text is None else text.graph
+    mixed = MixedGraph.from_dag(read) if isinstance(read, DAG) else read
     roles: dict[str, list[str]] = {name: [] for name in mixed.nodes}
     for role, names in (("exposure", exposure), ("outcome", outcome), ("latent", latent)):
-        for name in mixed._named(mixed._numbers(names)):
+        kept = () if text is None else text.named(role)
+        for name in dict.fromkeys([*kept, *mixed._named(mixed._numbers(names))]):
             roles[name].append(role)
     kind = "dag" if not mixed.undirected_edges() else "mag" if mixed.bidirected_edges() else "pdag"
     if any(Mark.CIRCLE in edge[2:] for edge in mixed.edges):

@@ -1,6 +1,6 @@
 """Posteriors of numbers: Gaussians and mixtures of Gaussians, by themselves or together with states."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel, check_known
+from markovia.factors.quantities.soft_findings import Interval
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.inference.number_distributions import shortest_interval
 from markovia.inference.posterior import Posterior
+from markovia.inference.posterior_questions import PosteriorQuestions, numbers_meant, states_meant
 from markovia.inference.result import Info
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import LEVEL, check
-from markovia.runtime.seeds import generator
+from markovia.runtime.checks import check_count
+from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import aligned, html_table
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_LINES = 60
+JUDGED = 20_000
+"""Draws on which an event that is a function is judged."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,63 @@ class MixtureOfGaussians:
         return Factor.of(self.states, values / values.sum())
 
 
-class GaussianPosterior:
+@dataclass(frozen=True, eq=False)
+class MixtureNumbers:
+    """The distribution of one number that is Gaussian in every component; a deviation may be zero."""
+
+    weights: Array
+    means: Array
+    deviations: Array
+
+    def mean(self) -> float:
+        """Return the mean."""
+        return float(self.weights @ self.means)
+
+    def variance(self) -> float:
+        """Return the variance: within components and between them."""
+        return float(self.weights @ (self.deviations**2 + (self.means - self.mean()) ** 2))
+
+    def cdf(self, x: Any) -> Any:
+        """Return the probability of being at most x."""
+        return self._up_to(x, np.greater_equal)
+
+    def below(self, x: Any) -> Any:
+        """Return the probability of being less than x, which differs where a component is certain."""
+        return self._up_to(x, np.greater)
+
+    def _up_to(self, x: Any, reached: Callable[[Any, Any], Any]) -> Any:
+        from scipy.special import ndtr
+
+        gap = np.asarray(x, dtype=np.float64)[..., None] - self.means
+        with np.errstate(divide="ignore", invalid="ignore"):
+            each = ndtr(gap / self.deviations)
+        return np.where(self.deviations == 0.0, reached(gap, 0.0), each) @ self.weights
+
+    def quantile(self, q: Any) -> float:
+        """Return the number below which a share q lies, a root between the components' quantiles (Brent's method)."""
+        from scipy.optimize import brentq
+        from scipy.special import ndtri
+
+        with np.errstate(invalid="ignore"):  # zero times infinity: a certain number
+            ends = self.means + np.where(self.deviations > 0.0, float(ndtri(q)) * self.deviations, 0.0)
+        low, high = float(ends.min()), float(ends.max())
+        if low == high or not np.isfinite(high - low):
+            return low if q < 0.5 else high
+        if self.cdf(low) >= q:
+            return low
+        if self.cdf(high) <= q:
+            return high
+        return float(brentq(lambda x: float(self.cdf(x)) - q, low, high, xtol=1e-300, maxiter=500))
+
+    def shortest(self, prob: float) -> tuple[float, float]:
+        """Return the ends of the shortest interval."""
+        if len(self.weights) == 1:
+            return self.quantile(0.5 - prob / 2.0), self.quantile(0.5 + prob / 2.0)
+        low, high = shortest_interval(self.quantile, prob)
+        return low, high
+
+
+class GaussianPosterior(PosteriorQuestions):
     """A Gaussian, or a mixture of Gaussians, over one or several numbers, with its provenance in `info`.
 
     Discrete variables that were asked for together with the numbers belong to it too: each component then has its states.
@@ -202,68 +263,71 @@ class GaussianPosterior:
         """Return the mean of a number."""
         if self._mixture is None and name in (None, self.names[0]):
             return float(self._moments[0])
-        return float(self.mixture.mean[self._at(name, "the mean")])
+        return float(super().mean(name))
 
     def var(self, name: str | None = None) -> float:
         """Return the variance of a number."""
         if self._mixture is None and name in (None, self.names[0]):
             return float(self._moments[1])
-        at = self._at(name, "the variance")
-        found = self.mixture
-        gap = found.means[:, at] - found.mean[at]
-        return float(found.weights @ (found.deviations[:, at] ** 2 + gap**2))
+        return float(super().var(name))
 
-    def sd(self, name: str | None = None) -> float:
-        """Return the standard deviation of a number."""
-        return float(np.sqrt(max(self.var(name), 0.0)))
+    def _distribution(self, name: str, what: str) -> MixtureNumbers:
+        at, found = self._at(name), self.mixture
+        return MixtureNumbers(
+            found.weights / found.weights.sum(), found.means[:, at], found.deviations[:, at]
+        )
 
-    def covariance(self, names: Sequence[str] | None = None) -> Array:
-        """Return the covariance matrix of the numbers, in the order of `names` (all of them by default)."""
-        numbers = self.mixture.numbers if names is None else names
-        at = [self._at(n, "the covariance") for n in numbers]
-        return self.mixture.covariance[np.ix_(at, at)]
+    def _covariance(self, names: Sequence[str]) -> tuple[Array, list[tuple[int, ...]]]:
+        at = [self._at(n) for n in names]
+        return self.mixture.covariance[np.ix_(at, at)], [()] * len(at)
 
-    def correlation(self, x: str, y: str) -> float:
-        """Return the correlation of two numbers."""
-        found = self.covariance([x, y])
-        return float(found[0, 1] / np.sqrt(found[0, 0] * found[1, 1]))
+    def _numbers_asked_for(self) -> Sequence[str]:
+        return self.mixture.numbers
 
-    def cdf(self, x: Any, name: str | None = None) -> Any:
-        """Return the probability that a number is at most x."""
-        from scipy.special import ndtr
+    def _probability_of(self, event: Mapping[str, Any]) -> float:
+        found, weights = self.mixture, self.mixture.weights / self.mixture.weights.sum()
+        boxes: list[tuple[int, Interval]] = []
+        for name, said in event.items():
+            states = next((k for k, v in enumerate(found.states) if v.name == name), None)
+            if states is not None:
+                weights = weights * states_meant(found.states[states], said)[found.codes[:, states]]
+            else:
+                boxes.append((self._at(name), numbers_meant(name, said)))
+        if len(boxes) == 1:  # the distribution function of one number has a closed form
+            (at, box), means, spread = boxes[0], found.means, found.deviations
+            return float(
+                sum(
+                    w * float(each.cdf(box.high) - each.below(box.low))
+                    for w, m, s in zip(weights, means[:, at], spread[:, at], strict=True)
+                    for each in (MixtureNumbers(np.ones(1), np.array([m]), np.array([s])),)
+                    if w > 0.0
+                )
+            )
+        if not boxes:
+            return float(weights.sum())
+        from scipy.stats import multivariate_normal
 
-        at, found = self._at(name, "the distribution function"), self.mixture
-        gap = np.asarray(x, dtype=np.float64)[..., None] - found.means[:, at]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            each = ndtr(gap / found.deviations[:, at])
-        each = np.where(found.deviations[:, at] == 0.0, gap >= 0.0, each)
-        p = each @ found.weights / found.weights.sum()
-        return p if np.ndim(x) else float(p)
+        places = [at for at, _ in boxes]
+        low, high = (np.array([getattr(b, end) for _, b in boxes]) for end in ("low", "high"))
+        return float(
+            sum(
+                w
+                * multivariate_normal(m[places], s[np.ix_(places, places)], allow_singular=True).cdf(
+                    high, lower_limit=low, rng=0
+                )
+                for w, m, s in zip(weights, found.means, found.covariances, strict=True)
+                if w > 0.0
+            )
+        )
 
-    def quantile(self, q: float, name: str | None = None) -> float:
-        """Return the number below which a share q of the probability lies."""
-        from scipy.special import ndtri
+    def _probability_where(self, happened: Callable[..., bool], names: Sequence[str]) -> float:
+        check_known(names, self.names, "the posterior")
+        rows = self.sample(JUDGED, seed=0)
+        return float(np.mean([bool(happened(*row)) for row in zip(*(rows[n] for n in names), strict=True)]))
 
-        if not 0.0 < q < 1.0:
-            raise InvalidArgument(f"a quantile is for a share between 0 and 1, not {q!r}")
-        at, found = self._at(name, "a quantile"), self.mixture
-        ends = found.means[:, at] + float(ndtri(q)) * found.deviations[:, at]
-        low, high = float(ends.min()), float(ends.max())
-        if low == high:
-            return low
-        for _ in range(200):
-            middle = 0.5 * (low + high)
-            if middle in (low, high):
-                break
-            low, high = (middle, high) if self.cdf(middle, name) < q else (low, middle)
-        return 0.5 * (low + high)
-
-    def interval(self, name: str | float | None = None, prob: float = 0.9) -> tuple[float, float]:
-        """Return the central interval of a number that holds `prob` of its probability."""
-        if isinstance(name, float | int):
-            prob, name = float(name), None
-        check("prob", prob, LEVEL)
-        return self.quantile(0.5 - prob / 2, name), self.quantile(0.5 + prob / 2, name)
+    def _positions(self, name: str, values: Any) -> Any:
+        variable = next((v for v in self.mixture.states if v.name == name), None)
+        return values if variable is None else np.array([variable.index(s) for s in values])
 
     def entropy(self, *, base: float | None = None) -> float:
         """Return the differential entropy of one Gaussian, in nats or in units of `log(base)`."""
@@ -321,8 +385,9 @@ class GaussianPosterior:
             answer = np.log(np.exp(logs - top).sum(-1)) + top[..., 0]
         return float(answer.reshape(-1)[0]) if scalar else answer
 
-    def sample(self, n: int = 1, seed: Any = None) -> dict[str, Any]:
+    def sample(self, n: int = 1, seed: Seed = None) -> dict[str, Any]:
         """Draw n joint values, an array by name."""
+        check_count("n", n)
         rng, found = generator(seed), self.mixture
         chosen = rng.choice(len(found.weights), size=n, p=found.weights / found.weights.sum())
         values = np.empty((n, len(found.numbers)))
@@ -395,12 +460,8 @@ class GaussianPosterior:
     def _is_number(self, name: str) -> bool:
         return self._mixture is None or name in self._mixture.numbers
 
-    def _at(self, name: str | None, what: str) -> int:
+    def _at(self, name: str) -> int:
         numbers = self.names if self._mixture is None else self._mixture.numbers
-        if name is None:
-            if len(self.names) != 1:
-                raise InvalidArgument(f"{what} is for one variable; name one of {list(numbers)}")
-            return 0
         if name not in numbers:
             if name in self.names:
                 raise InvalidArgument(f"{name!r} has states; ask for marginal({name!r})")

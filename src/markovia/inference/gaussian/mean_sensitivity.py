@@ -83,9 +83,16 @@ def mean_sensitivity(problem: Problem, target: str, info: Info) -> MeanSensitivi
             "sensitivity is about the regressions of a directed network; use to_bayesian_network()"
         )
     e = equations_of(problem, [target])
-    if e.components or e.intervals or target not in e.names:
+    if target in problem.findings:
+        raise UnsupportedModel(f"{target!r} is observed, so its mean depends on no number of the model")
+    if e.components or e.intervals:
         raise UnsupportedModel(
             f"the mean of {target!r} is one of a mixture here; observe the states that it depends on, and no intervals"
+        )
+    if target not in e.names:
+        raise UnsupportedModel(
+            f"sensitivity is by the regressions of linear Gaussians, and the posterior of {target!r} comes in another "
+            "closed form; make the number a constant and query(...) again with another value of it in given="
         )
     if not e.system.variance.all():
         raise UnsupportedModel(

@@ -48,7 +48,7 @@ class Gibbs(ChainEngine):
     Parameters
     ----------
     draws, burn_in, thin, chains, rao_blackwell, seed, time_limit, progress, threads
-        As in `ChainEngine`: recorded draws and discarded sweeps of each chain, sweeps from draw to draw, number of chains,
+        Recorded draws and discarded sweeps of each chain, sweeps from draw to draw, number of chains,
         average full conditionals instead of states, reproducibility, seconds, progress bar, most threads.
     scan
         The order of the updates in a sweep: "systematic" (model order), "random" (as many updates of variables chosen at

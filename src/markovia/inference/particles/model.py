@@ -20,6 +20,7 @@ from markovia.inference.particles.laws import (
 from markovia.runtime.double_precision import x64
 from markovia.runtime.function_descriptions import described
 from markovia.runtime.libraries import jax, jnp
+from markovia.runtime.traced_functions import traced
 
 RESERVED = ("t", "u", "y")
 
@@ -102,7 +103,8 @@ class ParticleModel:
         for name in plan.values():
             if name == "u" and where.u is None:
                 raise InvalidArgument(f"{role}= takes inputs u, so give inputs=")
-        return function(**{arg: state if name is None else offered[name] for arg, name in plan.items()})
+        with traced(f"{role}="):
+            return function(**{arg: state if name is None else offered[name] for arg, name in plan.items()})
 
     def _plan(
         self, role: str, function: Callable[..., Any], offered: tuple[str, ...]
@@ -156,6 +158,8 @@ class Shape:
         For each observed quantity, its shape.
     partial
         Whether some numbers of it may be missing and others not.
+    supports
+        Where single numbers of an observed quantity may lie, for those whose range does not depend on the state.
     """
 
     state: Any
@@ -163,6 +167,7 @@ class Shape:
     real: bool
     observed: dict[str, tuple[int, ...]]
     partial: dict[str, bool]
+    supports: dict[str, Any] = field(default_factory=dict)
 
 
 def shape_of(model: ParticleModel, u: Any, parameters: Mapping[str, Any]) -> Shape:
@@ -187,11 +192,14 @@ def shape_of(model: ParticleModel, u: Any, parameters: Mapping[str, Any]) -> Sha
         seen = _laws_in_order(model.seen(joined, where))
         noted["observed"] = {n: d.event_shape for n, d in seen.items()}
         noted["partial"] = {n: elementwise(d) for n, d in seen.items()}
+        noted["supports"] = {n: s for n, d in seen.items() if (s := _fixed_support(d)) is not None}
         return joined
 
     with x64():
         state = jax.eval_shape(look, where)
-    return Shape(state, noted["states"], noted["real"], noted["observed"], noted["partial"])
+    return Shape(
+        state, noted["states"], noted["real"], noted["observed"], noted["partial"], noted["supports"]
+    )
 
 
 def _laws_in_order(law: Any) -> dict[str, Any]:
@@ -233,10 +241,23 @@ def _finite(d: Any) -> int:
     return 2 if name.startswith("Bernoulli") else 0
 
 
-def _real(d: Any) -> bool:
-    import numpyro.distributions.constraints as theirs
-
+def _support_of_numbers(d: Any) -> Any:
     support = d.support
     while type(support).__name__ == "_IndependentConstraint":
         support = support.base_constraint
+    return support
+
+
+def _fixed_support(d: Any) -> Any:
+    """Return where the numbers of a quantity may lie, if the state, the inputs and the parameters do not move that."""
+    support = _support_of_numbers(d)
+    if support is None or support.event_dim or not elementwise(d):
+        return None
+    return None if any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(support)) else support
+
+
+def _real(d: Any) -> bool:
+    import numpyro.distributions.constraints as theirs
+
+    support = _support_of_numbers(d)
     return support is theirs.real or support == theirs.real or support == theirs.real_vector

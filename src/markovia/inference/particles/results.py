@@ -18,8 +18,8 @@ from markovia.runtime.array_types import Array, Flags, Ints
 from markovia.runtime.libraries import jax
 
 CURES = {
-    UNSEEN: "the observation has probability zero for every particle; more particles, method='guided' or an observation "
-    "distribution with wider tails help, or the value is wrong",
+    UNSEEN: "the observation has probability zero for every particle; the value is wrong or outside the range of "
+    "observation=, or else more particles, method='guided' or a distribution with wider tails help",
     NAN_SEEN: "that of observation=, for some particles; its parameters leave their range there",
     NAN_MOVED: "that of transition= or proposal=, for some particles; parameters leave their range there",
 }

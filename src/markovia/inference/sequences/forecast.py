@@ -1,20 +1,22 @@
 """What comes after sequences: the law of each step ahead, as Gaussians, mixtures of them, draws, or states.
 
-Whatever model made it, a `Forecast` has means, covariances, intervals and quantiles of the observations and of the states
-behind them, dates where the data had some, a table and a picture.
+Whatever model made it, a `Forecast` has means, covariances, intervals, quantiles and sample paths of the observations, or
+of the states behind them, dates where the data had some, a table and a picture.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from markovia.errors import UnsupportedModel
 from markovia.inference.sequences.padded import PerSequence, columns_by_number
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_level
+from markovia.runtime.checks import check_count, check_level
+from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
@@ -162,7 +164,11 @@ class Forecast(InNotebooks):
         The probability of each regime, where the model has some.
     dates
         The dates of the steps, one array a sequence, where the data had dates at equal distances.
-    mean, cov, lower, upper
+    names
+        What the observed numbers are called, where the data had columns with names.
+    paths
+        A function of a number and a source of random numbers that draws whole paths, for `sample`.
+    mean, sd, cov, median, lower, upper
         Of the observations, or of the states where they alone are forecast: `lower` and `upper` are the ends of intervals.
     state_mean, state_cov, state_lower, state_upper
         Of the states.
@@ -176,15 +182,21 @@ class Forecast(InNotebooks):
     single: bool = False
     regimes: PerSequence | None = None
     dates: Sequence[Any] | None = None
+    names: Sequence[str] = ()
+    paths: Callable[[int, np.random.Generator], Sequence[Any]] | None = None
 
     @classmethod
     def of_states(
-        cls, probabilities: Array, names: Sequence[Any], rows: Any, *, hidden: bool = False
+        cls, probabilities: Array, names: Sequence[Any], rows: Any, *, hidden: bool = False, paths: Any = None
     ) -> "Forecast":
         """Return a forecast of states, probabilities (sequences, steps, states), after sequences that were read."""
         laws = [StateSteps(p, names) for p in probabilities]
-        dates = rows.dates_ahead(probabilities.shape[1])
-        return cls([] if hidden else laws, laws if hidden else [], single=rows.single, dates=dates)
+        found = cls([] if hidden else laws, laws if hidden else [], single=rows.single, paths=paths)
+        return found.after(rows, probabilities.shape[1], named=False)
+
+    def after(self, rows: Any, steps: int, *, named: bool = True) -> "Forecast":
+        """Return the same after sequences that were read: with the dates of its steps, and the names of their columns."""
+        return replace(self, dates=rows.dates_ahead(steps), names=rows.columns if named else ())
 
     @property
     def _laws(self) -> Sequence[StepLaws]:
@@ -214,6 +226,16 @@ class Forecast(InNotebooks):
     def cov(self) -> PerSequence:
         """The covariances of the observations."""
         return self._per_sequence(self._laws, lambda law: law.cov)
+
+    @cached_property
+    def sd(self) -> PerSequence:
+        """The standard deviations of the observations."""
+        return self._per_sequence(self._laws, lambda law: _deviations(law.mean, law.cov))
+
+    @cached_property
+    def median(self) -> PerSequence:
+        """The medians of the observations."""
+        return self.quantile(0.5)
 
     @cached_property
     def lower(self) -> PerSequence:
@@ -264,10 +286,39 @@ class Forecast(InNotebooks):
         check_level("q", q)
         return self._per_sequence(self._laws, lambda law: law.quantile(q))
 
-    def to_pandas(self) -> "pd.DataFrame":
+    def interval(self, level: float | None = None) -> tuple[PerSequence, PerSequence]:
+        """Return the ends of intervals that hold each number with a probability; `level` of the forecast by default."""
+        level = self.level if level is None else level
+        check_level("level", level)
+        return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
+
+    def sample(self, n: int = 1_000, *, seed: Seed = None) -> PerSequence:
+        """Draw whole paths of the steps ahead: an array (n, steps, numbers) a sequence, or a mapping of such by name.
+
+        Steps of a path belong together: their sums, largest values and first passages are those of the model.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> ahead = mk.LinearStateSpace(1, 1, 1, 1, initial_cov=1).forecast([0.0], 3)
+        >>> ahead.sample(100, seed=0)[0].shape
+        (100, 3, 1)
+        """
+        check_count("n", n, 1)
+        rng = generator(seed)
+        if self.paths is not None:
+            return PerSequence(self.paths(n, rng), single=self.single)
+        drawn = self.draws
+        if drawn is None:
+            raise UnsupportedModel(
+                "this forecast has the law of each step by itself, and no paths over steps to draw"
+            )
+        return PerSequence((_chosen(one, rng, n) for one in drawn), single=self.single)
+
+    def to_pandas(self, quantiles: Sequence[float] = ()) -> "pd.DataFrame":
         """Return a row for each sequence, step ahead (from 1) and observed number, or state: its mean and its interval.
 
-        Rows are indexed by the dates of their steps, where the data had dates.
+        Rows are indexed by the dates of their steps, where the data had dates. `quantiles` get a column each: "q0.1".
 
         Examples
         --------
@@ -278,15 +329,19 @@ class Forecast(InNotebooks):
         import pandas as pd
 
         rows, dates = [], []
-        for i, parts in enumerate(zip(self.mean, self.lower, self.upper, strict=True)):
+        more = [self.quantile(q) for q in quantiles]
+        for i, parts in enumerate(zip(self.mean, self.lower, self.upper, *more, strict=True)):
             columns = [columns_by_number(part) for part in parts]
             named = getattr(self._laws[i], "names", columns[0])
+            if len(self.names) == len(named) and not isinstance(parts[0], Mapping):
+                named = self.names
             for name, number in zip(named, columns[0], strict=True):
                 for t, values in enumerate(zip(*(part[number] for part in columns), strict=True)):
                     rows.append((i, t + 1, name, *map(float, values)))
                     dates += [] if self.dates is None else [self.dates[i][t]]
         index = pd.DatetimeIndex(dates, name="date") if dates else None
-        return pd.DataFrame(rows, index, ["sequence", "step", "number", "mean", "lower", "upper"])
+        asked = [f"q{q:g}" for q in quantiles]
+        return pd.DataFrame(rows, index, ["sequence", "step", "number", "mean", "lower", "upper", *asked])
 
     def plot(
         self,
@@ -305,3 +360,25 @@ class Forecast(InNotebooks):
 
     def __repr__(self) -> str:
         return f"Forecast(sequences={len(self)}, level={self.level:g})"
+
+    def __str__(self) -> str:
+        return f"{self!r}\n{self.to_pandas().to_string(max_rows=SHOWN)}"
+
+
+SHOWN = 20
+"""Rows of a forecast that are printed."""
+
+
+def _deviations(mean: Any, cov: Any) -> Any:
+    """Return standard deviations from covariance matrices, or from variances of the shape of the means."""
+    if isinstance(mean, Mapping):
+        return {name: _deviations(mean[name], cov[name]) for name in mean}
+    spread = cov if np.shape(cov) == np.shape(mean) else np.einsum("tii->ti", cov)
+    return np.sqrt(np.maximum(spread, 0.0))
+
+
+def _chosen(draws: Any, rng: np.random.Generator, n: int) -> Any:
+    """Return n of some draws (draws, ...), each as probable as the others; in a mapping the same ones for all names."""
+    count = len(next(iter(draws.values()))) if isinstance(draws, Mapping) else len(draws)
+    which = rng.integers(count, size=n)
+    return {k: np.asarray(v)[which] for k, v in draws.items()} if isinstance(draws, Mapping) else draws[which]

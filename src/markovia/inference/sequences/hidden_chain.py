@@ -74,6 +74,13 @@ class Observed:
             logs, np.arange(n), np.asarray([0, n] if offsets is None else offsets, dtype=np.int64), True
         )
 
+    def continued(self, steps: int) -> "Observed":
+        """Return the same with steps after each sequence at which nothing is seen."""
+        logs = np.concatenate([self.logs, np.zeros((1, self.logs.shape[1]))])
+        unseen = np.full(steps, len(self.logs))
+        codes = np.concatenate([np.append(self.codes[a:b], unseen) for a, b in pairwise(self.offsets)])
+        return Observed(logs, codes, self.offsets + steps * np.arange(len(self.offsets)))
+
     @cached_property
     def scaled(self) -> tuple[Array, Array]:
         """The densities over the largest of each row, and the logarithms of those."""

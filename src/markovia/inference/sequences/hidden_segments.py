@@ -131,7 +131,6 @@ class HiddenSegments:
         )
 
     def ranked(self, seen: Observed, n: int) -> tuple[Ints, Array]:
-        """Refuse, for paths are ranked in chains only."""
-        raise UnsupportedModel(
-            "only the best path is found with explicit durations; sample_paths draws others"
-        )
+        """Return the states (n, steps) of the n most probable segmentations of each sequence, and log p of each."""
+        found = self.segments.ranked(seen.logs[seen.codes], n, seen.offsets)
+        return found.labels, found.log_probs

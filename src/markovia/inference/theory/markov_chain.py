@@ -285,7 +285,8 @@ class FiniteChain:
 
         Examples
         --------
-        >>> ruin = FiniteChain([[1, 0, 0, 0], [0.6, 0, 0.4, 0], [0, 0.6, 0, 0.4], [0, 0, 0, 1]])
+        >>> import markovia as mk
+        >>> ruin = mk.MarkovChain([[1, 0, 0, 0], [0.6, 0, 0.4, 0], [0, 0.6, 0, 0.4], [0, 0, 0, 1]])
         >>> ruin.hitting_probabilities(3).round(4).tolist()
         [0.0, 0.2105, 0.5263, 1.0]
         """
@@ -304,7 +305,8 @@ class FiniteChain:
 
         Examples
         --------
-        >>> FiniteChain([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]]).hitting_times(2).round(6).tolist()
+        >>> import markovia as mk
+        >>> mk.MarkovChain([[0.5, 0.5, 0.0], [0.2, 0.3, 0.5], [0.1, 0.4, 0.5]]).hitting_times(2).round(6).tolist()
         [4.8, 2.8, 0.0]
         """
         inside = self._members(targets)
@@ -323,7 +325,8 @@ class FiniteChain:
 
         Examples
         --------
-        >>> FiniteChain([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0, 1]]).absorption_probabilities()[1].tolist()
+        >>> import markovia as mk
+        >>> mk.MarkovChain([[1, 0, 0], [0.25, 0.5, 0.25], [0, 0, 1]]).absorption_probabilities()[1].tolist()
         [0.5, 0.5]
         """
         return np.column_stack([self.hitting_probabilities(members) for members in self.recurrent_classes])
@@ -367,13 +370,14 @@ class FiniteChain:
 
         Returns
         -------
-        FiniteChain
+        the chain
             Its states are tuples of states of the free variables. Only configurations of positive weight are states.
 
         Examples
         --------
         >>> import markovia as mk
-        >>> chain = FiniteChain.gibbs(mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[9, 1], [1, 9]])]))
+        >>> model = mk.MarkovNetwork({"a": 2, "b": 2}, [mk.Factor(["a", "b"], [[9, 1], [1, 9]])])
+        >>> chain = mk.MarkovChain.gibbs(model)
         >>> chain.states
         [(0, 0), (0, 1), (1, 0), (1, 1)]
         >>> chain.eigenvalues().round(6).tolist()
@@ -412,7 +416,8 @@ class FiniteChain:
 
         Examples
         --------
-        >>> chain = FiniteChain.metropolis([2, 3, 2], [[1 / 3] * 3] * 3)
+        >>> import markovia as mk
+        >>> chain = mk.MarkovChain.metropolis([2, 3, 2], [[1 / 3] * 3] * 3)
         >>> (9 * chain.transition).round(6).tolist()
         [[3.0, 3.0, 3.0], [2.0, 5.0, 2.0], [3.0, 3.0, 3.0]]
         """

@@ -6,9 +6,9 @@
 
 A value is written as it stands where JSON has it, else as an object with one telling key: `array` (flat, with `type` and
 `shape`), `sparse`, `number` ("nan", "inf", "-inf"), `tuple`, `set`, `pairs` (a mapping), `model` (anything the native format
-holds by itself), `template` (one that has learned nothing), or `object` with `fields`: a class listed in `ESTIMATORS` or
-`PARTS` below. Nothing else is made when a file is read, so a file cannot run code. A new estimator needs one line in
-`ESTIMATORS`; attributes that an estimator names in `_not_saved` are left out.
+holds by itself), `template` (one that has learned nothing), `variable` with `states`, `table`, or `object` with `fields`: a
+class listed in `ESTIMATORS` or `PARTS` below. Nothing else is made when a file is read, so a file cannot run code. A new
+estimator needs one line in `ESTIMATORS`; attributes that an estimator names in `_not_saved` are left out.
 """
 
 import math
@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import IncompleteModel, MarkoviaError, UnsupportedModel
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import JsonNode
 from markovia.runtime import ports
 from markovia.runtime.registry import resolve
@@ -57,6 +59,12 @@ ESTIMATORS: dict[str, str] = {
     "CategoricalMixture": "markovia.models.mixtures.named_mixtures:CategoricalMixture",
     "LatentClass": "markovia.models.mixtures.named_mixtures:LatentClass",
     "MarkovChainMixture": "markovia.models.mixtures.named_mixtures:MarkovChainMixture",
+    "HMM": "markovia.models.temporal.hmm:HMM",
+    "HiddenSemiMarkov": "markovia.models.temporal.hidden_semi_markov:HiddenSemiMarkov",
+    "FactorialHMM": "markovia.models.temporal.factorial_hmm:FactorialHMM",
+    "CoupledHMM": "markovia.models.temporal.joint_hmm:CoupledHMM",
+    "SequenceMixture": "markovia.models.temporal.sequence_mixture:SequenceMixture",
+    "SwitchingStateSpace": "markovia.models.temporal.switching_state_space:SwitchingStateSpace",
 }
 """Where each estimator lives."""
 PARTS: dict[str, str] = {
@@ -77,8 +85,31 @@ PARTS: dict[str, str] = {
     "Bernoulli": "markovia.learning.components.discrete:Bernoulli",
     "Poisson": "markovia.learning.components.discrete:Poisson",
     "Multinomial": "markovia.learning.components.discrete:Multinomial",
+    "Categorical": "markovia.learning.components.discrete:Categorical",
+    "GaussianMixtureComponents": "markovia.learning.components.gaussian:GaussianMixtureComponents",
+    "RegressionGaussian": "markovia.learning.components.regressions:RegressionGaussian",
+    "LaggedCategorical": "markovia.learning.components.regressions:LaggedCategorical",
+    "Tied": "markovia.learning.components.tied:Tied",
+    "AdditiveGaussian": "markovia.learning.sequences.joint_chains:AdditiveGaussian",
+    "ByChain": "markovia.learning.sequences.joint_chains:ByChain",
+    "JointChains": "markovia.learning.sequences.joint_chains:JointChains",
+    "HigherOrder": "markovia.learning.sequences.chain_laws:HigherOrder",
+    "Driven": "markovia.learning.sequences.chain_laws:Driven",
+    "Regimes": "markovia.inference.sequences.switching_filter:Regimes",
+    "CategoricalDurations": "markovia.learning.sequences.durations:CategoricalDurations",
+    "PoissonDurations": "markovia.learning.sequences.durations:PoissonDurations",
+    "NegativeBinomialDurations": "markovia.learning.sequences.durations:NegativeBinomialDurations",
+    "GeometricDurations": "markovia.learning.sequences.durations:GeometricDurations",
+    "Info": "markovia.inference.result:Info",
+    "Diagnostics": "markovia.inference.markov_chains.diagnostics:Diagnostics",
+    "DrawStats": "markovia.inference.densities.program.draw_stats:DrawStats",
+    "StateDraws": "markovia.inference.densities.program.state_draws:StateDraws",
+    "MixtureOfGaussians": "markovia.inference.gaussian.gaussian_posterior:MixtureOfGaussians",
+    "ClosedForm": "markovia.inference.densities.closed_forms.closed_form:ClosedForm",
+    "Elements": "markovia.inference.densities.closed_forms.closed_form:Elements",
+    "Normals": "markovia.inference.densities.closed_forms.closed_form:Normals",
 }
-"""Dataclasses that estimators are made of."""
+"""Dataclasses and named tuples that estimators and posteriors are made of."""
 FORMER = {
     "NormalFamily": "gaussian",
     "BernoulliFamily": "bernoulli",
@@ -120,8 +151,8 @@ def _parts(model: Any) -> dict[str, Any]:
     learned = {n: v for n, v in vars(model).items() if n not in hidden}
     where = type(model).__name__
     return {
-        "settings": {n: _written(v, f"{where}.{n}") for n, v in settings.items()},
-        "learned": {n: _written(v, f"{where}.{n}") for n, v in learned.items()},
+        "settings": {n: written_value(v, f"{where}.{n}") for n, v in settings.items()},
+        "learned": {n: written_value(v, f"{where}.{n}") for n, v in learned.items()},
     }
 
 
@@ -130,49 +161,64 @@ def _made(node: JsonNode) -> Any:
     if name not in ESTIMATORS:
         node.get("class").fail(f"expected one of {', '.join(ESTIMATORS)}")
     cls = resolve(ESTIMATORS[name])
-    settings = {n: _read(v) for n, v in node.get("settings").fields()}
+    settings = {n: read_value(v) for n, v in node.get("settings").fields()}
     try:
         model = cls(**settings)
     except (TypeError, MarkoviaError) as error:
         node.get("settings").fail(f"expected settings of a {name}; {brief(str(error))}")
     for key, value in node.get("learned").fields():
-        setattr(model, key, _read(value))
+        vars(model)[key] = read_value(value)
     return model
 
 
-def _written(value: Any, where: str) -> Any:
+def written_value(value: Any, where: str) -> Any:
     """Return what JSON can hold of a value."""
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, np.generic):
-        return _written(value.item(), where)
+        return written_value(value.item(), where)
     if isinstance(value, float):
         return value if math.isfinite(value) else {"number": str(value)}
     if isinstance(value, np.ndarray):
         return _written_array(value, where)
     if isinstance(value, list):
-        return [_written(v, where) for v in value]
-    if isinstance(value, tuple):
-        return {"tuple": [_written(v, where) for v in value]}
+        return [written_value(v, where) for v in value]
+    if isinstance(value, tuple) and type(value).__name__ not in PARTS:
+        return {"tuple": [written_value(v, where) for v in value]}
     if isinstance(value, set | frozenset):
-        return {"set": [_written(v, where) for v in sorted(value)]}
+        return {"set": [written_value(v, where) for v in sorted(value)]}
     if isinstance(value, Mapping):
-        return {"pairs": [[_written(k, where), _written(v, where)] for k, v in value.items()]}
+        return {"pairs": [[written_value(k, where), written_value(v, where)] for k, v in value.items()]}
     if hasattr(value, "tocsr"):
         found = value.tocsr()
         parts = (found.data, found.indices, found.indptr)
         return {"sparse": [_written_array(p, where) for p in parts], "shape": list(found.shape)}
+    if isinstance(value, Variable):
+        return {"variable": value.name, "states": list(value.states)}
+    if isinstance(value, Factor):
+        scope = [[v.name, list(v.states)] for v in value.variables]
+        return {"table": scope, "values": _written_array(value.values, where)}
     name = type(value).__name__
     if is_estimator(value):
         return {"object": name, "fields": {"class": name, **_parts(value)}}
     if name in PARTS and resolve(PARTS[name]) is type(value):
-        held = {f.name: getattr(value, f.name) for f in fields(value)} if is_dataclass(value) else vars(value)
-        return {"object": name, "fields": {n: _written(v, f"{where}.{n}") for n, v in held.items()}}
+        if isinstance(value, tuple):
+            held = value._asdict()  # type: ignore[attr-defined]
+        else:
+            held = (
+                {f.name: getattr(value, f.name) for f in fields(value)}
+                if is_dataclass(value)
+                else vars(value)
+            )
+        return {"object": name, "fields": {n: written_value(v, f"{where}.{n}") for n, v in held.items()}}
     try:
         return {"model": ports.call("dumps", value, "json")}
     except IncompleteModel:
         names = TEMPLATES.get(name, ())
-        return {"template": name, "settings": {n: _written(getattr(value, n), f"{where}.{n}") for n in names}}
+        return {
+            "template": name,
+            "settings": {n: written_value(getattr(value, n), f"{where}.{n}") for n in names},
+        }
     except UnsupportedModel:
         raise UnsupportedModel(
             f"the native format holds no {name}, which {where} is; pickle keeps it"
@@ -189,16 +235,16 @@ def _written_array(value: Any, where: str) -> dict[str, Any]:
         if not np.isfinite(flat).all():
             listed = [x if math.isfinite(x) else str(x) for x in listed]
     else:
-        listed = [_written(x, where) for x in flat.tolist()] if kind == "O" else flat.tolist()
+        listed = [written_value(x, where) for x in flat.tolist()] if kind == "O" else flat.tolist()
     named = "float32" if value.dtype == np.float32 else "int32" if value.dtype == np.int32 else _TYPES[kind]
     return {"array": listed, "type": named, "shape": list(value.shape)}
 
 
-def _read(node: JsonNode) -> Any:
+def read_value(node: JsonNode) -> Any:
     """Return the value that was written."""
     value = node.value
     if isinstance(value, list):
-        return [_read(item) for item in node.items()]
+        return [read_value(item) for item in node.items()]
     if not isinstance(value, dict):
         return value
     if "array" in value:
@@ -208,22 +254,27 @@ def _read(node: JsonNode) -> Any:
             node.get("number").fail("expected 'nan', 'inf' or '-inf'")
         return float(value["number"])
     if "tuple" in value:
-        return tuple(_read(item) for item in node.get("tuple").items())
+        return tuple(read_value(item) for item in node.get("tuple").items())
     if "set" in value:
-        return {_read(item) for item in node.get("set").items()}
+        return {read_value(item) for item in node.get("set").items()}
     if "pairs" in value:
         pairs = [list(pair.items()) for pair in node.get("pairs").items()]
         if any(len(pair) != 2 for pair in pairs):
             node.get("pairs").fail("expected pairs")
-        return {_read(key): _read(item) for key, item in pairs}
+        return {read_value(key): read_value(item) for key, item in pairs}
     if "sparse" in value:
         from scipy.sparse import csr_array
 
         return csr_array(
-            tuple(_read(item) for item in node.get("sparse").items()), shape=tuple(value["shape"])
+            tuple(read_value(item) for item in node.get("sparse").items()), shape=tuple(value["shape"])
         )
     if "model" in value:
         return ports.call("loads", node.get("model").text(), "json")
+    if "variable" in value:
+        return Variable(node.get("variable").text(), node.get("states").need(list, "a list of states"))
+    if "table" in value:
+        scope = [[part.value for part in pair.items()] for pair in node.get("table").items()]
+        return Factor([Variable(*pair) for pair in scope], _read_array(node.get("values")))
     if "template" in value:
         from markovia.models.temporal.hmm import HMM
         from markovia.models.temporal.markov_chain import MarkovChain
@@ -231,18 +282,23 @@ def _read(node: JsonNode) -> Any:
         kinds: dict[str, Any] = {"HMM": HMM, "MarkovChain": MarkovChain}
         if value["template"] not in kinds:
             node.get("template").fail(f"expected one of {', '.join(kinds)}")
-        return kinds[value["template"]](**{n: _read(v) for n, v in node.get("settings").fields()})
+        return kinds[value["template"]](**{n: read_value(v) for n, v in node.get("settings").fields()})
     name = node.get("object").text()
     if name in ESTIMATORS:
         return _made(node.get("fields"))
     if name in FORMER:
-        return _former_family(FORMER[name], {n: _read(v) for n, v in node.get("fields").fields()})
+        return _former_family(FORMER[name], {n: read_value(v) for n, v in node.get("fields").fields()})
     if name not in PARTS:
         node.get("object").fail(f"expected one of {', '.join((*ESTIMATORS, *PARTS))}")
     cls = resolve(PARTS[name])
+    if issubclass(cls, tuple):
+        try:
+            return cls(**{key: read_value(item) for key, item in node.get("fields").fields()})
+        except TypeError:
+            node.get("fields").fail(f"expected the fields of a {name}")
     made = cls.__new__(cls)
     for key, item in node.get("fields").fields():
-        object.__setattr__(made, key, _read(item))
+        object.__setattr__(made, key, read_value(item))
     return made
 
 
@@ -264,7 +320,7 @@ def _read_array(node: JsonNode) -> Any:
     try:
         if kind == "object":
             found = np.empty(len(listed), dtype=object)
-            found[:] = [_read(item) for item in node.get("array").items()]
+            found[:] = [read_value(item) for item in node.get("array").items()]
         else:
             found = np.array([float(x) for x in listed] if kind.startswith("float") else listed, dtype=kind)
         return found.reshape(node.get("shape").value)

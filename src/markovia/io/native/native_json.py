@@ -14,7 +14,8 @@ few parameters, and plain graphs. A file is one object:
   `dag`, `undirected-graph` or `mixed-graph`; or `chain-crf`, `memm` or `segment-crf`, taggers
   (`markovia.io.native.native_taggers`); or `hidden-markov-model` or `markov-chain`
   (`markovia.io.native.native_sequences`); or `linear-state-space`, `arima`, `dynamic-factor` or `structural-series`
-  (`markovia.io.native.native_state_spaces`); or `estimator` (`markovia.io.native.native_estimators`). A
+  (`markovia.io.native.native_state_spaces`); or `estimator` (`markovia.io.native.native_estimators`); or
+  `posterior`, an answer (`markovia.io.native.native_posteriors`). A
   dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
   steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
@@ -53,10 +54,12 @@ from markovia.factors.tables.variable import Variable
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.inference.posterior_questions import PosteriorQuestions
 from markovia.io.native.json_paths import JsonNode, parse_json
 from markovia.io.native.native_estimators import estimator_content, is_estimator, read_estimator
 from markovia.io.native.native_local import read_local, write_local
-from markovia.io.native.native_sequences import read_chain, read_hmm, write_chain, write_hmm
+from markovia.io.native.native_posteriors import posterior_content, read_posterior
+from markovia.io.native.native_sequences import is_plain_hmm, read_chain, read_hmm, write_chain, write_hmm
 from markovia.io.native.native_state_spaces import PRESETS, read_state_space, state_space_content
 from markovia.io.native.native_taggers import (
     read_chain_crf,
@@ -98,6 +101,7 @@ Thing = (
     | DAG
     | UndirectedGraph
     | MixedGraph
+    | PosteriorQuestions
 )
 
 _COMMON = ("format", "version", "kind")
@@ -193,7 +197,7 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return kind, {**_header(model), "factors": factors}
     if isinstance(model, GaussianMarkovNetwork):
         return "gaussian-markov-network", _field_content(model)
-    if isinstance(model, HMM):
+    if isinstance(model, HMM) and is_plain_hmm(model):
         return "hidden-markov-model", write_hmm(model)
     if isinstance(model, MarkovChain):
         return "markov-chain", write_chain(model)
@@ -201,6 +205,8 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
         return tagger_content(model)
     if is_estimator(model):
         return estimator_content(model)
+    if isinstance(model, PosteriorQuestions):
+        return posterior_content(model)
     if isinstance(model, DAG | UndirectedGraph):
         kind = "dag" if isinstance(model, DAG) else "undirected-graph"
         return kind, {"nodes": model.nodes, "edges": [list(e) for e in model.edges]}
@@ -475,6 +481,7 @@ _READERS: dict[str, Callable[[JsonNode], Thing]] = {
     "memm": read_memm,
     "segment-crf": read_segment_crf,
     "estimator": read_estimator,
+    "posterior": read_posterior,
     "dag": lambda root: _read_graph(root, lambda nodes, edges: DAG(_pairs(edges), nodes=nodes)),
     "undirected-graph": lambda root: _read_graph(
         root, lambda nodes, edges: UndirectedGraph(_pairs(edges), nodes=nodes)

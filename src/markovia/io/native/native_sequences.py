@@ -17,18 +17,18 @@ _SHAPE = {"order": 1, "lags": 0, "structure": "ergodic", "band": None, "tied": N
 _COMMON = ("format", "version", "kind")
 
 
+def is_plain_hmm(model: HMM) -> bool:
+    """Say whether a hidden Markov model is its start, its transition and emissions with a name, and nothing else."""
+    return (
+        type(model) is HMM
+        and not any(getattr(model, n) is not v and getattr(model, n) != v for n, v in _SHAPE.items())
+        and getattr(model, "_chain_law", None) is None
+        and np.ndim(model.transition) != 3
+    )
+
+
 def write_hmm(model: HMM) -> dict[str, Any]:
     """Return the content of a hidden Markov model that has values."""
-    if (
-        type(model) is not HMM
-        or any(getattr(model, n) is not v and getattr(model, n) != v for n, v in _SHAPE.items())
-        or getattr(model, "_chain_law", None) is not None
-        or np.ndim(model.transition) == 3
-    ):
-        raise UnsupportedModel(
-            "the native format holds plain HMMs, without masks, tied states, lags, inputs or a higher order; pickle keeps "
-            "the others"
-        )
     if not isinstance(model.emission, str):
         raise UnsupportedModel(
             "the native format holds HMMs whose emission has a name; pickle keeps the others"

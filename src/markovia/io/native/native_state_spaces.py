@@ -32,7 +32,7 @@ _MATRICES = (
     "transition_offset", "observation_offset",
 )  # fmt: skip
 _INPUTS = ("transition_input", "observation_input")
-_LEARNED = ("log_likelihood", "aic", "bic", "n_iter", "converged")
+_LEARNED = ("log_likelihood", "aic", "bic", "n_seen", "n_iter", "converged")
 
 
 def state_space_content(model: KalmanModel) -> tuple[str, dict[str, Any]]:

@@ -43,7 +43,7 @@ class Categorical(DirichletLaw):
     @classmethod
     def of(cls, k: int, params: Mapping[str, Any], *, symbols: Sequence[Any] | None = None) -> Self:
         """Return checked emissions from parameters."""
-        probs = probabilities(params["probs"], "emission_params['probs']", (k, None))
+        probs = probabilities(params["probs"], "'probs'", (k, None))
         known = tuple(range(probs.shape[1])) if symbols is None else tuple(symbols)
         if len(known) != probs.shape[1] or len(set(known)) != len(known):
             raise InvalidArgument(f"symbols= are {probs.shape[1]} different values, one a column of 'probs'")
@@ -79,7 +79,15 @@ class Categorical(DirichletLaw):
         try:
             return tuple(sorted(set(cells)))
         except TypeError:
-            raise InvalidArgument("the symbols cannot be put in order; say symbols=") from None
+            strange = next((c for c in cells if not isinstance(c, str | int | float)), None)
+            if strange is not None:
+                raise InvalidArgument(
+                    f"a symbol is text or a number, and {strange!r:.60} is neither"
+                ) from None
+            word, number = (next(c for c in cells if isinstance(c, str) is text) for text in (True, False))
+            raise InvalidArgument(
+                f"{word!r} and {number!r} are both symbols, and text and numbers have no order together; say symbols="
+            ) from None
 
     def read(self, sequences: Sequences) -> Observations:
         """Return the symbols of sequences as observations."""
@@ -199,9 +207,9 @@ class Poisson(GammaLaw, _Counting):
         """Return checked emissions from parameters."""
         given = params["rates"]
         given = np.reshape(given, (-1, 1)) if np.ndim(given) == 1 else given
-        rates = parameter(given, "emission_params['rates']", (k, None))
+        rates = parameter(given, "'rates'", (k, None))
         if (rates < 0.0).any():
-            raise InvalidArgument("emission_params['rates'] are 0 or more")
+            raise InvalidArgument("'rates' are 0 or more")
         return cls(rates)
 
     @property
@@ -276,9 +284,9 @@ class Bernoulli(BetaLaw, _Counting):
         """Return checked emissions from parameters."""
         given = params["probs"]
         given = np.reshape(given, (-1, 1)) if np.ndim(given) == 1 else given
-        probs = parameter(given, "emission_params['probs']", (k, None))
+        probs = parameter(given, "'probs'", (k, None))
         if ((probs < 0.0) | (probs > 1.0)).any():
-            raise InvalidArgument("emission_params['probs'] are between 0 and 1")
+            raise InvalidArgument("'probs' are between 0 and 1")
         return cls(probs)
 
     @classmethod
@@ -411,7 +419,7 @@ class Multinomial(DirichletLaw, _Counting):
     @classmethod
     def of(cls, k: int, params: Mapping[str, Any]) -> Self:
         """Return checked emissions from parameters."""
-        return cls(probabilities(params["probs"], "emission_params['probs']", (k, None)))
+        return cls(probabilities(params["probs"], "'probs'", (k, None)))
 
     @property
     def n_free(self) -> int:

@@ -132,7 +132,7 @@ class GaussianMixtureComponents(Components):
     @classmethod
     def of(cls, k: int, params: Mapping[str, Any], *, kind: CovarianceType = "full") -> Self:
         """Return checked emissions from parameters; covariances are full or, for "diag", their diagonals."""
-        weights = probabilities(params["weights"], "emission_params['weights']", (k, None))
+        weights = probabilities(params["weights"], "'weights'", (k, None))
         means = _means(params["means"], (k, weights.shape[1], None))
         _, parts, d = means.shape
         given = np.asarray(params["covariances"], dtype=np.float64)
@@ -241,9 +241,9 @@ class StudentT(Components):
     def of(cls, k: int, params: Mapping[str, Any], *, kind: CovarianceType = "full") -> Self:
         """Return checked emissions from parameters."""
         means = _means(params["means"], (k, None))
-        df = parameter(params["df"], "emission_params['df']", (k,))
+        df = parameter(params["df"], "'df'", (k,))
         if (df <= 0.0).any():
-            raise InvalidArgument("emission_params['df'] are above 0")
+            raise InvalidArgument("'df' are above 0")
         return cls(means, _covariances(params["scales"], k, means.shape[1], kind), df, kind)
 
     @classmethod
@@ -413,7 +413,7 @@ def _noise(covariances: Array, which: Ints, rng: np.random.Generator) -> Array:
 def _means(given: Any, shape: tuple[int | None, ...]) -> Array:
     if np.ndim(given) == len(shape) - 1:
         given = np.asarray(given)[..., None]
-    return parameter(given, "emission_params['means']", shape)
+    return parameter(given, "'means'", shape)
 
 
 def _covariances(given: Any, k: int, d: int, kind: CovarianceType) -> Array:

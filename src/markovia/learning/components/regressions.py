@@ -64,8 +64,8 @@ class RegressionGaussian(Components):
         means = _means(params["means"], (k, None))
         d = means.shape[1]
         q = q or np.shape(params.get("inputs", np.zeros((k, d, 0))))[-1]
-        lags = parameter(params.get("lags", np.zeros((k, p, d, d))), "emission_params['lags']", (k, p, d, d))
-        inputs = parameter(params.get("inputs", np.zeros((k, d, q))), "emission_params['inputs']", (k, d, q))
+        lags = parameter(params.get("lags", np.zeros((k, p, d, d))), "'lags'", (k, p, d, d))
+        inputs = parameter(params.get("inputs", np.zeros((k, d, q))), "'inputs'", (k, d, q))
         return cls(means, lags, inputs, _covariances(params["covariances"], k, d, kind), kind)
 
     @classmethod
@@ -206,9 +206,9 @@ class LaggedCategorical(Components):
     @classmethod
     def of(cls, k: int, params: Mapping[str, Any], *, p: int, symbols: Sequence[Any] | None) -> Self:
         """Return checked emissions from parameters."""
-        first = probabilities(params["first"], "emission_params['first']", (k, None))
+        first = probabilities(params["first"], "'first'", (k, None))
         n = first.shape[1]
-        probs = probabilities(params["probs"], "emission_params['probs']", (k, *(n,) * (p + 1)))
+        probs = probabilities(params["probs"], "'probs'", (k, *(n,) * (p + 1)))
         known = tuple(range(n)) if symbols is None else tuple(symbols)
         if len(known) != n or len(set(known)) != n:
             raise InvalidArgument(f"symbols= are {n} different values, one a column of 'first'")

@@ -186,7 +186,7 @@ def expected_counts(
 
     Returns
     -------
-    Expectation
+    the expectation
         `counts` in the order of the network's variables, `log_likelihood`, `by_family`, `entropy`.
 
     Examples

@@ -15,7 +15,7 @@ import numpy as np
 from markovia.learning.components.block_passes import LinearPass
 from markovia.learning.components.families import k_means
 from markovia.learning.latent.group_em import Groups, LearningRule, Sample, learn_groups
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Flags, Ints
 
 TRIES, SHORT, LONGER = 8, 8, 30
 """How many starts are tried, for how many steps each, and for how many the better ones."""
@@ -30,7 +30,12 @@ def few_rows(sample: Sample, k: int, rng: np.random.Generator) -> Sample:
     there = np.arange(sample.size) if sample.shares is None else np.flatnonzero(sample.shares > 0.0)
     most = max(2_000, 200 * k)
     if len(there) > most:
-        there = np.sort(rng.choice(there, most, replace=False))
+        # where few rows are told their group all of them stay: they say which group is which
+        told = there[:0] if sample.labels is None else there[sample.labels[there] >= 0]
+        if len(told) > most // 2:
+            told = told[:0]
+        others = np.setdiff1d(there, told, assume_unique=True) if len(told) else there
+        there = np.sort(np.concatenate([told, rng.choice(others, most - len(told), replace=False)]))
     return sample if len(there) == sample.size else sample.at(there)
 
 
@@ -113,7 +118,9 @@ def groups_of(blank: Any, sample: Sample, shares: Array, rule: LearningRule) -> 
     """Return groups learned from rows that belong to them by shares (rows, groups)."""
     if sample.labels is not None:
         told = sample.labels >= 0
-        shares[told] = np.eye(blank.n_states)[sample.labels[told]]
+        belongs = np.eye(blank.n_states)[sample.labels[told]]
+        shares = _matched(shares, belongs, told)
+        shares[told] = belongs
     if sample.shares is not None:
         shares = shares * sample.shares[:, None]
     passing = blank.block_pass(gaps=sample.gaps)
@@ -125,6 +132,13 @@ def groups_of(blank: Any, sample: Sample, shares: Array, rule: LearningRule) -> 
             shares.sum(axis=0), passing.sums(kept, np.ascontiguousarray(shares.T)), rule.prior
         )
     return Groups(made, rule.weights(shares.sum(axis=0), np.full(len(shares.T), 1.0 / len(shares.T))))
+
+
+def _matched(shares: Array, belongs: Array, told: Flags) -> Array:
+    """Return shares whose columns are in the order in which most of what is told agrees with them."""
+    from scipy.optimize import linear_sum_assignment
+
+    return np.asarray(shares[:, linear_sum_assignment(belongs.T @ shares[told], maximize=True)[1]])
 
 
 def _soft(clusters: Ints, k: int) -> Array:

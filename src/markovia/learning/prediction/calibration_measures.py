@@ -78,7 +78,7 @@ class Calibration(InNotebooks):
     classes
         The labels, in the order of the columns of the probabilities.
     by_class
-        A `Reliability` for each label.
+        The reliability of each label: predicted probabilities beside how often they came true.
     top
         The one of the most probable class: its probability against how often it is right.
     brier

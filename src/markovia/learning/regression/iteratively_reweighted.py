@@ -130,7 +130,7 @@ class SoftmaxFit(InNotebooks):
     log_likelihood
         The sum of counts times log probabilities, without the penalty.
     n_iter, converged, path
-        As in `WeightedSolution`.
+        Iterations made, whether the next would change next to nothing, and the objective at the start and after each.
     """
 
     coef: Array

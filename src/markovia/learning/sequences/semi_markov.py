@@ -1,6 +1,5 @@
 """Hidden semi-Markov models as learning sees them: a chain of visits, how long those last, and what states emit."""
 
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,13 +67,9 @@ class SemiMarkov(NamedTuple):
 
     def ahead(self, seen: Observed, steps: int) -> Array:
         """Return the distributions of the next steps' states, (sequences, steps, states): steps at which nothing is seen."""
-        logs = np.concatenate([seen.logs, np.zeros((1, seen.logs.shape[1]))])
-        nothing = np.full(steps, len(seen.logs))
-        codes = np.concatenate([np.append(seen.codes[a:b], nothing) for a, b in pairwise(seen.offsets)])
-        count = len(seen.offsets) - 1
-        offsets = seen.offsets + steps * np.arange(count + 1)
-        now = self.chain.filter(Observed(logs, codes, offsets)).now
-        return np.asarray(now[offsets[1:, None] - steps + np.arange(steps)])
+        longer = seen.continued(steps)
+        now = self.chain.filter(longer).now
+        return np.asarray(now[longer.offsets[1:, None] - steps + np.arange(steps)])
 
     def draw_states(
         self, count: int, steps: int, rng: np.random.Generator, inputs: Array | None = None

@@ -60,6 +60,17 @@ class LikelihoodParameter:
             return np.asarray(spread[i] * spread[j])
         return np.array(self.sizes) if self.sizes else np.ones(len(values))
 
+    def outside(self, values: Array) -> str:
+        """Say in what way values are none that these parameters may have; nothing for values that are fine."""
+        said = ", ".join(f"{name}={v:g}" for name, v in zip(self.names, values, strict=True))
+        if self.domain == "positive" and (values < 0).any():
+            return f"{said}: variances are 0 or more"
+        if self.domain == "interval" and ((values < self.low) | (values > self.high)).any():
+            return f"{said}, outside {self.low:g} to {self.high:g}"
+        if self.domain == "stationary" and np.abs(np.roots(np.r_[1.0, -values])).max(initial=0.0) >= 1:
+            return f"{said}, which is not stationary; take smaller coefficients, or differences of the series"
+        return ""
+
     def unbounded(self, values: Array) -> Array:
         """Return values as numbers that may be anything."""
         if self.domain == "positive":

@@ -119,7 +119,9 @@ def category_codes(estimator: Any, members: Sequence[str], cells: list[Any], *, 
             try:
                 estimator.categories_[name] = sorted(there)
             except TypeError:
-                raise InvalidArgument(f"the column {name!r} mixes text and numbers") from None
+                raise InvalidArgument(
+                    f"the column {name!r} mixes text and numbers; make all of it text: column.astype(str)"
+                ) from None
         place = {symbol: i for i, symbol in enumerate(estimator.categories_[name])}
         codes = np.array([-1 if c is None else place.get(c, -2) for c in listed], dtype=np.int64)
         if (codes == -2).any():

@@ -12,7 +12,7 @@ import numpy as np
 
 from markovia.data.tables.feature_coding import coded_features
 from markovia.errors import InvalidArgument, UnknownVariable, did_you_mean
-from markovia.factors.tables.conditional import ConditionalTable
+from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.components.class_columns import ClassColumns, GaussianColumns
 from markovia.models.classifiers.feature_rows import columns, feature_names
@@ -23,7 +23,7 @@ from markovia.models.classifiers.naive_bayes import (
     bernoulli_tables,
     categorical_columns,
     categorical_tables,
-    gaussian_features,
+    gaussian_nodes,
 )
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Tolerance
@@ -104,20 +104,18 @@ class NaiveBayes(NaiveBayesClassifier):
         }
         return [made[kind](len(places)) for kind, places in self._at.items()]
 
-    def _tables(self, target: Variable) -> list[ConditionalTable]:
+    def _conditionals(self, target: Variable) -> list[Conditional]:
         names = feature_names(self)
-        tables: dict[int, ConditionalTable] = {}
+        found: list[Conditional] = []
         for (kind, places), block in zip(self._at.items(), self._blocks, strict=True):
             own = [names[k] for k in places]
             if kind == "gaussian":
-                raise gaussian_features(own)
-            found = (
-                bernoulli_tables(block, own, target)
-                if kind == "bernoulli"
-                else categorical_tables(block, self._features, target)
-            )
-            tables.update(zip(places, found, strict=True))
-        return [tables[k] for k in range(len(names))]
+                found += gaussian_nodes(block, own, target)
+            elif kind == "bernoulli":
+                found += bernoulli_tables(block, own, target)
+            else:
+                found += categorical_tables(block, self._features, target)
+        return sorted(found, key=lambda one: names.index(one.variable.name))
 
     @property
     def _input_tags(self) -> Mapping[str, bool]:

@@ -14,8 +14,10 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.tables.feature_coding import coded_features
-from markovia.errors import InvalidArgument, UnsupportedModel
-from markovia.factors.tables.conditional import ConditionalTable
+from markovia.errors import InvalidArgument
+from markovia.factors.gaussian.linear_gaussian import GaussianConditional
+from markovia.factors.quantities.quantity import Quantity
+from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import State, Variable
 from markovia.learning.components.block_passes import has_gaps
 from markovia.learning.components.class_columns import ClassColumns, CountedColumns, GaussianColumns
@@ -69,8 +71,8 @@ class NaiveBayesClassifier(_Learned):
     def _publish(self) -> None:
         """Set the learned attributes from the blocks."""
 
-    def _tables(self, target: Variable) -> list[ConditionalTable]:
-        """Return each feature's table given the class."""
+    def _conditionals(self, target: Variable) -> list[Conditional]:
+        """Return each feature's distribution given the class."""
         raise NotImplementedError
 
     # -- scikit-learn's verbs --------------------------------------------------------------------------------------
@@ -177,24 +179,26 @@ class NaiveBayesClassifier(_Learned):
     # -- the graph it stands for -----------------------------------------------------------------------------------
 
     def to_network(self, target: str = "class") -> BayesianNetwork:
-        """Return the Bayesian network: the class as the only parent of every feature.
+        """Return the Bayesian network, which answers as `predict_proba` does: the class as the only parent of every feature.
+
+        A number is Gaussian, with a mean and a variance in each class; a column of numbers without any value is left out.
 
         Parameters
         ----------
         target
             The name of the class variable.
 
-        Raises
-        ------
-        UnsupportedModel
-            If a feature is Gaussian: a network's nodes are discrete.
+        Examples
+        --------
+        >>> model = GaussianNaiveBayes().fit([[1.0], [3.0], [6.0], [8.0]], ["a", "a", "b", "b"])
+        >>> p = model.to_network().query("class", given={"x0": 4.0})
+        >>> round(p["a"], 6), model.predict_proba([[4.0]]).round(6).tolist()
+        (0.924142, [[0.924142, 0.075858]])
         """
         check_is_fitted(self)
         variable = class_variable(target, self.classes_, feature_names(self))
-        tables = self._tables(variable)
-        return BayesianNetwork.from_conditionals(
-            [ConditionalTable.of(variable, (), np.array(self.class_prior_)), *tables]
-        )
+        prior = ConditionalTable.of(variable, (), np.array(self.class_prior_))
+        return BayesianNetwork.from_conditionals([prior, *self._conditionals(variable)])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -243,8 +247,8 @@ class GaussianNaiveBayes(NaiveBayesClassifier):
         block: Any = self._blocks[0]
         self.theta_, self.var_, self.epsilon_ = block.mean, block.variance, block.epsilon
 
-    def _tables(self, target: Variable) -> list[ConditionalTable]:
-        raise gaussian_features(feature_names(self))
+    def _conditionals(self, target: Variable) -> list[Conditional]:
+        return gaussian_nodes(self._blocks[0], feature_names(self), target)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -303,7 +307,7 @@ class BernoulliNaiveBayes(NaiveBayesClassifier):
         self.theta_ = block.component.probs
         self.feature_count_ = block.sums[:, : self.n_features_in_]
 
-    def _tables(self, target: Variable) -> list[ConditionalTable]:
+    def _conditionals(self, target: Variable) -> list[Conditional]:
         return bernoulli_tables(self._blocks[0], feature_names(self), target)
 
     @property
@@ -370,7 +374,7 @@ class CategoricalNaiveBayes(NaiveBayesClassifier):
         with np.errstate(divide="ignore"):
             self.feature_log_prob_ = [np.log(t) for t in block.component.probs]
 
-    def _tables(self, target: Variable) -> list[ConditionalTable]:
+    def _conditionals(self, target: Variable) -> list[Conditional]:
         return categorical_tables(self._blocks[0], self._features, target)
 
     @property
@@ -389,21 +393,23 @@ def categorical_columns(n_classes: int, features: Sequence[Variable], alpha: flo
     return CountedColumns(CategoricalColumns(uniform, tuple(v.states for v in features)), alpha)
 
 
-def bernoulli_tables(block: Any, names: Sequence[str], target: Variable) -> list[ConditionalTable]:
+def bernoulli_tables(block: Any, names: Sequence[str], target: Variable) -> list[Conditional]:
     """Return a table of class x {0, 1} for each column."""
     both = np.stack([block.component.zeros, block.component.probs], axis=-1)
     return [ConditionalTable.of(Variable(n, 2), (target,), both[:, k]) for k, n in enumerate(names)]
 
 
-def categorical_tables(block: Any, features: Sequence[Variable], target: Variable) -> list[ConditionalTable]:
+def categorical_tables(block: Any, features: Sequence[Variable], target: Variable) -> list[Conditional]:
     """Return a table of class x state for each column."""
     tables = zip(features, block.component.probs, strict=True)
     return [ConditionalTable.of(v, (target,), p.copy()) for v, p in tables]
 
 
-def gaussian_features(names: Sequence[str]) -> UnsupportedModel:
-    """Return the error for features that a network of discrete nodes cannot hold."""
-    return UnsupportedModel(
-        f"the feature {names[0]!r} is Gaussian, and the nodes of a BayesianNetwork are discrete; discretise it "
-        f"(mk.Discretizer) and use CategoricalNaiveBayes"
-    )
+def gaussian_nodes(block: Any, names: Sequence[str], target: Variable) -> list[Conditional]:
+    """Return a mean and a variance given the class for each column; of a column without any value nothing is known."""
+    none = np.empty((len(target), 0))
+    return [
+        GaussianConditional(Quantity(n), (target,), (), mean.copy(), none, variance.copy())
+        for n, mean, variance in zip(names, block.mean.T, block.variance.T, strict=True)
+        if not np.isnan(mean).any()
+    ]

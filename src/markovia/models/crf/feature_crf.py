@@ -172,20 +172,31 @@ class FeatureCRF(Estimator):
         self.training_: Minimum = found
         return self
 
-    def gradient(self, X: Sequence[Any], Y: Sequence[Labelling], *, penalised: bool = True) -> Array:  # noqa: N803
-        """Return the gradient of the log likelihood at the present weights: observed minus expected features.
+    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Labelling], *, penalised: bool = False) -> float:  # noqa: N803
+        """Return the sum of log P(y | x) over all instances; with `penalised` less ||weights||^2 / C, which `fit` maximises.
 
-        With `penalised` that of the objective of `fit`, which has `- 2 theta / C` more.
+        Examples
+        --------
+        >>> same = ConditionalFeature([("a", "b")], lambda x, at, a, b: x * (a == b), "same")
+        >>> crf = FeatureCRF({"a": 2, "b": 2}, [same], C=1.0).set_weights([0.5])
+        >>> X, Y = [1.0, 2.0], [[0, 0], [0, 1]]
+        >>> round(crf.log_likelihood(X, Y), 4), round(crf.log_likelihood(X, Y, penalised=True), 4)
+        (-3.1736, -3.4236)
+        >>> crf.gradient(X, Y).round(4).tolist(), crf.gradient(X, Y, penalised=True).round(4).tolist()
+        ([-1.0846], [-2.0846])
+        """
+        layout, theta = self._layout(), self._weights()
+        value, _ = _likelihood(layout.plan, *self._design(layout, X, Y), theta)
+        return value - float(theta @ theta) / self.C if penalised else value
+
+    def gradient(self, X: Sequence[Any], Y: Sequence[Labelling], *, penalised: bool = False) -> Array:  # noqa: N803
+        """Return the gradient of `log_likelihood` at the present weights: observed minus expected features.
+
+        With `penalised` that of what `fit` maximises, which has `- 2 weights / C` more.
         """
         layout, theta = self._layout(), self._weights()
         _, found = _likelihood(layout.plan, *self._design(layout, X, Y), theta)
         return found - 2.0 * theta / self.C if penalised else found
-
-    def log_likelihood(self, X: Sequence[Any], Y: Sequence[Labelling]) -> float:  # noqa: N803
-        """Return the sum of log P(y | x) over all instances."""
-        layout = self._layout()
-        value, _ = _likelihood(layout.plan, *self._design(layout, X, Y), self._weights())
-        return value
 
     def feature_vector(self, x: Any, y: Labelling) -> Array:
         """Return f(x, y): the value of every feature."""

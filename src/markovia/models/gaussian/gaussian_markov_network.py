@@ -23,6 +23,9 @@ from markovia.models.graphical.model import Model
 from markovia.runtime.array_types import Array
 from markovia.runtime.keyword_advice import guided
 
+MOST_CHECKED = 500
+"""Rows of a precision that is factorised as soon as it is given."""
+
 
 class GaussianMarkovNetwork(Model):
     """A Gaussian over numbers on an undirected graph: `p(x)` proportional to `exp(h'x - x'Kx / 2)`.
@@ -299,7 +302,29 @@ def _read(precision: Any, names: Sequence[str] | None) -> tuple[list[str], Any]:
         raise InvalidArgument(
             f"the precision of {bad!r} is not positive; every number needs one on the diagonal"
         )
+    _refuse_indefinite(found, matrix)
     return found, matrix
+
+
+def _refuse_indefinite(names: Sequence[str], matrix: Any) -> None:
+    """Refuse a precision that is not positive definite; of a large one only its pairs, the rest at the first question."""
+    scale = 1.0 / np.sqrt(matrix.diagonal())
+    entries = matrix.tocoo()
+    partial = entries.data * scale[entries.row] * scale[entries.col]
+    pairs = np.flatnonzero((np.abs(partial) >= 1.0) & (entries.row != entries.col))
+    if len(pairs):
+        i, j = entries.row[pairs[0]], entries.col[pairs[0]]
+        raise InvalidArgument(
+            f"the precision matrix is not positive definite: its entry {entries.data[pairs[0]]:g} for {names[i]!r} and "
+            f"{names[j]!r} must be below {np.sqrt(matrix[i, i] * matrix[j, j]):g}, the root of the diagonal's product"
+        )
+    if len(names) <= MOST_CHECKED:
+        try:
+            np.linalg.cholesky(matrix.toarray() * np.outer(scale, scale))
+        except np.linalg.LinAlgError:
+            raise InvalidArgument(
+                "the precision matrix is not positive definite, so there is no such Gaussian; make its diagonal larger"
+            ) from None
 
 
 def _by_name(values: Any, names: Sequence[str], what: str) -> Array:

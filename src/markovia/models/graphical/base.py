@@ -31,7 +31,7 @@ from markovia.models.graphical.arguments import Given, Impossible, Rows
 from markovia.models.graphical.model_core import ModelCore
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
-from markovia.runtime.clock import now
+from markovia.runtime.clock import Stopwatch
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import generator
 
@@ -102,12 +102,12 @@ class GraphicalModel(ModelCore):
         fixed = self._observed(problem, names)
         asked = [n for n in names if n not in fixed] if fixed else names
         question = "joint" if len(asked) > 1 else "marginals"
-        start = now()
+        watch = Stopwatch()
         chosen = engine_for(engine, problem, time_limit, question)
         with asking(chosen, problem, question):
             answer: Any = chosen.joint(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
-            info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
+            info = self._info(chosen, problem, answer.log_mass, watch, answer.record)
         if not isinstance(answer, Tables):
             return cast("Posterior", answer.posterior(names, info))
         table = answer.tables[0]
@@ -198,12 +198,12 @@ class GraphicalModel(ModelCore):
         wanted = problem.asked if names is None else names
         fixed = {} if names is None else self._observed(problem, wanted)
         asked = [n for n in wanted if n not in fixed] if fixed else wanted
-        start = now()
+        watch = Stopwatch()
         chosen = engine_for(engine, problem, time_limit, "marginals")
         with asking(chosen, problem, "marginals"):
             answer: Any = chosen.marginals(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
-            info = self._info(chosen, problem, answer.log_mass, now() - start, answer.record)
+            info = self._info(chosen, problem, answer.log_mass, watch, answer.record)
         if not isinstance(answer, Tables):
             return Marginals((n, answer.posterior([n], info)) for n in wanted)
         found = Marginals(zip(asked, map(Posterior, answer.tables, repeat(info)), strict=True))
@@ -278,14 +278,14 @@ class GraphicalModel(ModelCore):
         wanted = [n for n in names if n not in fixed]
         if targets is None and problem.hidden_certain:
             wanted += problem.hidden  # certain given the others: nothing to sum out
-        start = now()
+        watch = Stopwatch()
         question = best_question(wanted, problem.free, many)
         chosen = engine_for(engine, problem, time_limit, question)
         with asking(chosen, problem, question):
             ranked = chosen.best(problem, wanted, many)
             self._check_found(ranked, problem, chosen)
             log_mass, log_z = self._masses(chosen, problem, ranked.record)
-        info = self._info(chosen, problem, log_mass, now() - start, ranked.record, log_z=log_z)
+        info = self._info(chosen, problem, log_mass, watch, ranked.record, log_z=log_z)
         shift = 0.0 if np.isnan(log_z) else log_z
         top = -np.inf if ranked.record.bound is None else ranked.record.bound
         most = (
@@ -301,6 +301,7 @@ class GraphicalModel(ModelCore):
                 info=info,
                 log_weight=a.log_weight + field,
                 normalised=not np.isnan(log_z),
+                is_density=any(isinstance(self._variables[n], Quantity) for n in names),
             )
             for a in ranked
         ]
@@ -417,11 +418,11 @@ class GraphicalModel(ModelCore):
         problem = self._unfolded(given, engine, ())
         if bounds and problem.kinds <= TABLES:
             return log_partition_bounds(problem, time_limit=time_limit)
-        start = now()
+        watch = Stopwatch()
         chosen = engine_for(engine, problem, time_limit, "log_mass")
         mass = self._mass(chosen, problem)
         total = float(mass) + log_integral(problem)
-        return exact_bounds(total, chosen, mass.record, now() - start) if bounds else total
+        return exact_bounds(total, chosen, mass.record, watch.seconds) if bounds else total
 
     def joint(self, *, max_entries: int = 2**24) -> Factor:
         """Return the whole joint distribution as one normalised factor, for small models.

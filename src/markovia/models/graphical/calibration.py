@@ -125,7 +125,7 @@ def calibrate(
 
     Returns
     -------
-    EngineCalibration
+    the calibration
         Ranks, with `p_values()`, `calibrated` and `plot()`.
 
     Examples

@@ -150,7 +150,8 @@ def _covariance(joint: Any, names: list[str]) -> Array:
     """Return the covariance matrix of numbers from their joint posterior."""
     if not isinstance(joint, GaussianPosterior) or joint.mixture.states:
         raise InvalidArgument(f"a correlation here is between numbers, and not all of {names} are")
-    return joint.covariance(names)
+    found: Array = joint.covariance(names)
+    return found
 
 
 def _left(covariance: Array) -> Array:

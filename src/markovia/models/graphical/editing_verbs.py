@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable
+from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable, UnsupportedModel
 from markovia.factors.distributions.discrete_families import Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.finite_distributions import finite_values, is_distribution
@@ -110,6 +110,7 @@ class EditingVerbs(DirectedModel):
         if table is None:
             named = self._parent_names(form, parents)
             parent_variables = tuple(self.variable(n) for n in named)
+            _refuse_rows_of_numbers(name, form, parent_variables)
             variable = variable_of(name, form, states, parent_variables)
             if form is not None:
                 table = as_conditional(variable, parent_variables, form, normalise=normalise)
@@ -177,7 +178,9 @@ class EditingVerbs(DirectedModel):
             if parents is not None or _names_parents(form)
             else self._parents[name]
         )
-        table = as_conditional(variable, tuple(self.variable(n) for n in named), form, normalise=normalise)
+        parent_variables = tuple(self.variable(n) for n in named)
+        _refuse_rows_of_numbers(name, form, parent_variables)
+        table = as_conditional(variable, parent_variables, form, normalise=normalise)
         if table.parent_names != self._parents[name]:
             self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
         self._parents[name] = table.parent_names
@@ -326,6 +329,16 @@ class EditingVerbs(DirectedModel):
         self._variables = {v.name: v for v in fresh.values()}
         self._graph = None
         self._leave_unsettled(unsettled)
+
+
+def _refuse_rows_of_numbers(name: str, form: Any, parents: Sequence[Variable]) -> None:
+    """Refuse a table that would need a row for every value of a number."""
+    number = next((q.name for q in parents if isinstance(q, Quantity)), None)
+    if number is not None and form is not None and not isinstance(form, LocalModel):
+        raise UnsupportedModel(
+            f"the table of {name!r} cannot have rows for {number!r}, which is a number; write a function instead: "
+            f"add({name!r}, lambda {number}: dist.Bernoulli(logits={number}))"
+        )
 
 
 def parent_list(parents: str | Iterable[str]) -> tuple[str, ...]:

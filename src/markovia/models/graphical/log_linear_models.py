@@ -151,7 +151,7 @@ def posterior_regularisation(
     Returns
     -------
     tuple
-        The tilted model over the unobserved variables, and a `Projection` with multipliers and the KL divergence.
+        The tilted model over the unobserved variables, and its projection: multipliers and the KL divergence.
 
     Examples
     --------

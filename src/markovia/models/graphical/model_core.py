@@ -32,6 +32,7 @@ from markovia.inference.result import (
 from markovia.models.graphical.arguments import Given
 from markovia.models.graphical.given_values import read_given, refuse_observed
 from markovia.runtime.checks import Choice, check
+from markovia.runtime.clock import Stopwatch
 from markovia.runtime.keyword_advice import missing_attribute
 
 MISSING = Choice(("refuse", "impute"))
@@ -236,7 +237,7 @@ class ModelCore(ABC):
         engine: Engine,
         problem: Problem,
         log_mass: float,
-        seconds: float,
+        watch: Stopwatch,
         record: Record,
         log_z: float | None = None,
     ) -> Info:
@@ -250,7 +251,8 @@ class ModelCore(ABC):
             engine=engine.name,
             exact=engine.exact,
             log_evidence=log_evidence,
-            seconds=seconds,
+            seconds=watch.seconds,
+            compile_seconds=watch.compile_seconds,
             given=problem.given,
         )
 

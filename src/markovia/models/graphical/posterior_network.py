@@ -54,7 +54,7 @@ class SampledPosterior(Posterior):
         self.draws = draws
         self.weights = weights
 
-    def interval(self, level: float = 0.95) -> "pd.DataFrame":
+    def interval(self, level: float = 0.95) -> "pd.DataFrame":  # type: ignore[override]
         """Return mean and credible interval of every probability (quantiles over the networks, by their weights)."""
         check_level(level)
         ends = [(1.0 - level) / 2, (1.0 + level) / 2]

@@ -21,7 +21,8 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Jeffrey
 from markovia.factors.tables.table_forms import argument_names
 from markovia.factors.tables.variable import State, Variable
-from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior, drawn_expectation
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+from markovia.inference.densities.draws.named_draws import drawn_expectation
 from markovia.inference.densities.program.state_draws import PlatedPosterior
 from markovia.inference.engine import CLOSED, TABLES, Engine, asking, engine_for, get_engine
 from markovia.inference.exact.plan_details import PlanDetails
@@ -37,7 +38,7 @@ from markovia.inference.questions.sensitivity import Sensitivity, sensitivity
 from markovia.inference.result import Info
 from markovia.models.graphical.arguments import Given, list_of_names
 from markovia.models.graphical.base import GraphicalModel
-from markovia.runtime.clock import now
+from markovia.runtime.clock import Stopwatch, now
 from markovia.runtime.keyword_advice import guided
 
 
@@ -111,7 +112,7 @@ class QuestionVerbs(GraphicalModel):
             if name in names:
                 raise InvalidArgument(f"{name!r} is the target; it cannot be a candidate too")
         prices = None if costs is None else _costs(costs, listed)
-        start = now()
+        watch = Stopwatch()
         chosen = engine_for(engine, problem)
         if problem.kinds <= TABLES:
             with asking(chosen, problem, "marginals"):
@@ -120,7 +121,7 @@ class QuestionVerbs(GraphicalModel):
             with asking(chosen, problem, "joint"):
                 gains = mixture_questions.mixture_gains(problem, names, listed, chosen)
         self._check_possible(gains.log_mass, problem, chosen, gains.record)
-        info = self._info(chosen, problem, gains.log_mass, now() - start, gains.record)
+        info = self._info(chosen, problem, gains.log_mass, watch, gains.record)
         values = {n: v / unit for n, v in gains.values.items()}
         word = "nats" if base is None else "bits" if base == 2 else f"units of log({base:g})"
         return Information(values, names, gains.entropy / unit, word, info, prices)

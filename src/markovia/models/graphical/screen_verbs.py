@@ -83,7 +83,7 @@ class ScreenVerbs(GraphicalModel):
 
         Returns
         -------
-        NetworkWidget
+        the widget
             For Jupyter, VS Code and marimo; its `marginals` are the posteriors under the evidence of now.
 
         Raises

@@ -7,10 +7,11 @@ from sklearn.base import DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from markovia.errors import InvalidArgument, UnsupportedModel
+from markovia.factors.tables.evidence import is_missing
 from markovia.models.classifiers.feature_rows import numbers
 from markovia.models.classifiers.input_checks import normalised_logs, sample_weights
 from markovia.models.mixtures.density_questions import CountedDensityQuestions
-from markovia.runtime import ports
+from markovia.runtime import checks, ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Whole, check
 from markovia.runtime.estimator import Estimator
@@ -83,9 +84,9 @@ class MixtureModel(CountedDensityQuestions, DensityMixin, Estimator, Savable):  
         """Return the most probable component of each row."""
         return np.asarray(self.predict_proba(X).argmax(axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> Ints:  # noqa: N803
-        """Learn from rows and return the most probable component of each."""
-        fitted: Self = self.fit(X, y, sample_weight=sample_weight)
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None, **more: Any) -> Ints:  # noqa: N803
+        """Learn from rows, as `fit` does, and return the most probable component of each."""
+        fitted: Self = self.fit(X, y, sample_weight=sample_weight, **more)
         return fitted.predict(X)
 
     def sample(self, n_samples: int = 1, seed: Any = None) -> tuple[Any, Ints]:
@@ -124,8 +125,16 @@ def read_weights(sample_weight: Any, n: int) -> Array | None:
     return None if found is None or (found == 1.0).all() else found
 
 
-def read_labels(y: Any, n: int, k: int) -> Ints | None:
-    """Return the component of each row, -1 where it is unknown; None where y has no -1, and so is not of components."""
+def read_labels(y: Any, n: int, k: int, labels: Any = None) -> Ints | None:
+    """Return the component of each row, -1 where it is unknown.
+
+    `labels` always are of components; `y`, which scikit-learn hands to everything, only where some are -1. None where
+    nothing is known.
+    """
+    if labels is not None:
+        if y is not None:
+            raise InvalidArgument("y and labels= both say components of rows; give labels= alone")
+        return _components_told(labels, n, k)
     if y is None:
         return None
     found = np.asarray(y)
@@ -137,6 +146,45 @@ def read_labels(y: Any, n: int, k: int) -> Ints | None:
         strange = found[(found < -1) | (found >= k)][0]
         raise InvalidArgument(f"y has components 0 to {k - 1}, and -1 where they are unknown, not {strange}")
     return None if (found == -1).all() else found.astype(np.int64)
+
+
+def label_names(labels: Any) -> list[str] | None:
+    """Return the different labels in order, which are the components 0, 1, ...; None where labels are numbers."""
+    cells = np.asarray([] if labels is None else labels)
+    if cells.dtype.kind in "biuf":
+        return None
+    told = [one for one in cells.ravel().tolist() if not is_missing(one)]
+    return sorted(set(told)) if told and all(isinstance(one, str) for one in told) else None
+
+
+def _components_told(labels: Any, n: int, k: int) -> Ints | None:
+    """Return the component that each label stands for, -1 where it is missing (None, NaN or -1)."""
+    cells, names = np.asarray(labels), label_names(labels) or []
+    if cells.shape != (n,):
+        raise InvalidArgument(
+            f"there are {n} rows, but labels= has shape {cells.shape}; give one label a row"
+        )
+    if len(names) > k:
+        raise InvalidArgument(
+            f"labels= has {len(names)} different labels, and n_components={k}; raise n_components="
+        )
+    if cells.dtype.kind not in "biuf":
+        place = {name: i for i, name in enumerate(names)}
+        cells = np.array(
+            [-1 if is_missing(one) else place[one] if names else one for one in cells.tolist()], dtype=object
+        )
+    codes = checks.numbers(
+        cells, f"labels= has components 0 to {k - 1} or names, and None where they are unknown"
+    )
+    codes = np.where(np.isnan(codes), -1.0, codes)
+    strange = ~np.isin(codes, np.arange(-1, k))
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise InvalidArgument(
+            f"labels= has {codes[row]:g} in row {row}; it has components 0 to {k - 1}, and None, NaN or -1 where they are "
+            "unknown"
+        )
+    return None if (codes == -1).all() else codes.astype(np.int64)
 
 
 def refuse_few(rows: Any, k: int, shares: Array | None = None) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from markovia.learning.components.discrete import Bernoulli, Multinomial, Poisson
+from markovia.learning.components.families import parameter
 from markovia.learning.components.gaussian import Gaussian, StudentT
 from markovia.learning.components.low_rank import LowRank
 from markovia.learning.latent.group_starts import TRIES
@@ -84,6 +85,17 @@ class ComponentRows:
     def of(self, k: int, params: Mapping[str, Any]) -> Any:
         """Return checked components from parameters."""
         own = NUMBERS[self.name]
+        if self.kind == "low-rank":
+            loadings, noise = params.get("loadings"), params.get("noise")
+            if loadings is not None and noise is not None:
+                loadings, noise = (
+                    parameter(loadings, "'loadings'", (k, None, None)),
+                    parameter(noise, "'noise'", (k, None)),
+                )
+                full = loadings @ loadings.swapaxes(1, 2) + noise[:, :, None] * np.eye(noise.shape[1])
+                params = {**params, "covariances": full}
+            made = own.of(k, params, kind="full")
+            return LowRank(made.means, made.covariances, "full", min(self.rank, made.width), loadings, noise)
         return own.of(k, params, **({"kind": self.kind} if self.name in ("gaussian", "student-t") else {}))
 
     def points(self, rows: Any) -> Array:

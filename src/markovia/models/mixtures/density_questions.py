@@ -21,7 +21,7 @@ class DensityQuestions:
         raise NotImplementedError
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return the average log p(x) of rows."""
+        """Return the mean log p(x) a row, as scikit-learn's densities do; the total is `score_samples(X).sum()`."""
         return float(self.score_samples(X).mean())
 
 

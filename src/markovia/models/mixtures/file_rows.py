@@ -4,7 +4,7 @@ Each step of EM, and each pass of online EM, reads the files once. The start com
 pass, which also checks every block. Text files are parsed again in each pass: Parquet is several times quicker.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from markovia.data.tables.file_blocks import typed_blocks
 from markovia.errors import InvalidArgument
 from markovia.learning.latent.group_em import Sample
-from markovia.models.mixtures.base import read_labels, read_weights
+from markovia.models.mixtures.base import read_weights
 from markovia.models.mixtures.component_families import ComponentRows
 from markovia.runtime.array_types import Array, Ints
 
@@ -60,9 +60,14 @@ class FileSample:
 
 
 def open_sample(
-    files: Any, family: Any, estimator: Any, y: Any, sample_weight: Any, rng: np.random.Generator
+    files: Any,
+    family: Any,
+    estimator: Any,
+    labels_of: Callable[[int], Ints | None],
+    sample_weight: Any,
+    rng: np.random.Generator,
 ) -> FileSample:
-    """Return the rows of files, after a first look at all of them."""
+    """Return the rows of files, after a first look at all of them; `labels_of` so many rows are their components."""
     if not isinstance(family, ComponentRows) or family.name == "student-t":
         raise InvalidArgument(
             "a file is learned from block by block by gaussian, bernoulli, poisson and multinomial components; "
@@ -81,6 +86,26 @@ def open_sample(
             kept, keys, places = kept[chosen], keys[chosen], places[chosen]
     if not n:
         raise InvalidArgument("the files have no rows")
-    shares, labels = read_weights(sample_weight, n), read_labels(y, n, estimator.n_components)
+    shares, labels = read_weights(sample_weight, n), labels_of(n)
+    if labels is not None:
+        kept, places = _with_told_rows(files, family, estimator, labels, kept, places)
     few = replace(Sample(np.arange(n), shares, labels).at(places), rows=kept, gaps=bool(np.isnan(kept.sum())))
     return FileSample(files, family, estimator, n, few, shares, labels)
+
+
+def _with_told_rows(
+    files: Any, family: Any, estimator: Any, labels: Ints, kept: Array, places: Ints
+) -> tuple[Array, Ints]:
+    """Return rows and their places with those whose component is told, where these are few: they say which is which."""
+    lacking = np.setdiff1d(np.flatnonzero(labels >= 0), places)
+    if not 0 < len(lacking) <= FEW:
+        return kept, places
+    done = 0
+    for block in typed_blocks(files):
+        own = lacking[(lacking >= done) & (lacking < done + len(block))]
+        if len(own):
+            kept = np.concatenate([kept, family.read(estimator, block, reset=False)[own - done]])
+        done += len(block)
+    places = np.append(places, lacking)
+    order = np.argsort(places)
+    return kept[order], places[order]

@@ -1,7 +1,7 @@
 """How mixtures of any components are learned: what `Mixture` and its presets share."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -27,7 +27,7 @@ from markovia.learning.latent.group_em import (
 from markovia.learning.latent.group_starts import few_rows, groups_of, tried_groups
 from markovia.models.classifiers.feature_rows import feature_names
 from markovia.models.mixtures import posterior_mixtures
-from markovia.models.mixtures.base import MixtureModel, read_labels, read_weights, refuse_few
+from markovia.models.mixtures.base import MixtureModel, label_names, read_labels, read_weights, refuse_few
 from markovia.models.mixtures.component_families import COUNTS, WHOLE_NUMBERS, ComponentRows
 from markovia.models.mixtures.file_rows import open_sample
 from markovia.models.mixtures.other_families import ColumnRows, Models, family_of
@@ -35,8 +35,17 @@ from markovia.models.temporal.hmm import HMM
 from markovia.models.temporal.markov_chain import MarkovChain
 from markovia.models.temporal.sequence_mixture import learn_sequences
 from markovia.optimise.ascent import Climb, best_climb
+from markovia.runtime import checks
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Choice, Count, Positive, TimeLimit, Tolerance, check
+from markovia.runtime.checks import (
+    Choice,
+    Count,
+    Positive,
+    TimeLimit,
+    Tolerance,
+    check,
+    check_options,
+)
 from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
@@ -94,9 +103,66 @@ class GroupMixture(_Unsaid):
         found: Mapping[str, Any] | None = self.params_init
         return found
 
+    @classmethod
+    def from_parameters(
+        cls,
+        weights: Any,
+        params: Mapping[str, Any] | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        **given: Any,
+    ) -> Self:
+        """Return a mixture with parameters given by hand, which answers as a learned one does.
+
+        Parameters
+        ----------
+        weights
+            The probability of each component.
+        params
+            What components are like, by name, as `component_params_` of a learned mixture has it.
+        feature_names
+            What the columns are called; else x0, x1, ....
+        given
+            Parameters by name too (`means=`, `covariances=`, `rates=`, ...), and settings of the mixture
+            (`covariance_type=`, `component=`, ...). Columns of categories have `probs=` and `categories=`, a list of symbols
+            a column. With `warm_start=True`, `fit` goes on from here.
+
+        Examples
+        --------
+        >>> from markovia.models.mixtures.named_mixtures import GaussianMixture
+        >>> mixture = GaussianMixture.from_parameters([0.3, 0.7], means=[[0.0], [4.0]], covariances=[[[1.0]], [[4.0]]])
+        >>> mixture.score_samples([[1.0]]).round(4).tolist(), mixture.predict([[1.0], [3.0]]).tolist()
+        ([-2.1377], [0, 1])
+        """
+        known = {one.name for one in fields(cls) if one.init}
+        settings = {name: value for name, value in given.items() if name in known}
+        params = {**(params or {}), **{n: v for n, v in given.items() if n not in known}}
+        mixture = cls(**{"n_components": len(np.atleast_1d(weights)), **settings})
+        check_options(mixture)
+        k, family = mixture.n_components, mixture._family()
+        mixture.weights_ = _checked_weights(weights, k, "weights")
+        if isinstance(family, ColumnRows):
+            components = family.adopt(mixture, k, params, feature_names)
+        else:
+            components = _of_params(family, k, params)
+            mixture._take_columns(components.width, feature_names)
+        mixture._groups = Groups(components, mixture.weights_)
+        mixture.history_, mixture.n_iter_, mixture.converged_ = [], 0, True
+        return mixture
+
+    def _take_columns(self, width: int | None, names: Sequence[str] | None) -> None:
+        """Set what columns there are, and what they are called."""
+        if width is None:  # sequences, and rows that only a model of the user's reads
+            return
+        if names is not None and len(names) != width:
+            raise InvalidArgument(f"feature_names= has {len(names)} names for {width} columns")
+        self.n_features_in_ = width
+        if names is not None:
+            self.feature_names_in_ = np.array(list(names), dtype=object)
+
     # -- learning --------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, labels: Any = None) -> Self:  # noqa: N803
         """Learn from rows and return the mixture itself; on an error it stays as it was.
 
         Parameters
@@ -106,24 +172,40 @@ class GroupMixture(_Unsaid):
             (.csv, .tsv, .parquet; a path, a pattern or a list), of which a block at a time is in memory: each step reads
             them once, and starts come from some of the rows.
         y
-            Components of rows where they are known, and -1 where they are not. Labels without any -1 are not looked at, as
-            in scikit-learn's mixtures.
+            As `labels`, but looked at only where some are -1: scikit-learn hands y to every estimator, and its mixtures
+            ignore it.
         sample_weight
             How much each row counts.
+        labels
+            Components of rows (0, 1, ...) where they are known; None, NaN or -1 where they are not. Or their names, which in
+            order are the components 0, 1, ... and stay in `label_names_`. A row whose component is known belongs to it
+            wholly; where all are known that is all there is to learn, in one step.
+
+        Examples
+        --------
+        >>> from markovia.models.mixtures.named_mixtures import GaussianMixture
+        >>> rows = [[1.0], [1.2], [1.4], [4.0], [4.4]]
+        >>> mixture = GaussianMixture(2).fit(rows, labels=["slow", None, "slow", "fast", "fast"])
+        >>> mixture.label_names_, mixture.means_.ravel().round(3).tolist()
+        (['fast', 'slow'], [4.2, 1.2])
         """
         with fitting(self):
             family, rule = self._family_and_rule()
+            self.__dict__.pop("label_names_", None)
+            if (names := label_names(labels)) is not None:
+                self.label_names_ = names
+            labels_of = partial(read_labels, y, k=self.n_components, labels=labels)
             if isinstance(self.component, HMM | MarkovChain):
                 with Clock(self.time_limit, False):
-                    self._fit_sequences(X, y, sample_weight, rule)
+                    self._fit_sequences(X, labels_of, sample_weight, rule)
                 return self
             sample: Any
             if is_files(X):
-                sample = open_sample(X, family, self, y, sample_weight, np.random.default_rng(0))
+                sample = open_sample(X, family, self, labels_of, sample_weight, np.random.default_rng(0))
             else:
                 rows = family.read(self, X, reset=True)
-                n, k = _count(rows), self.n_components
-                sample = Sample(rows, read_weights(sample_weight, n), read_labels(y, n, k), _has_gaps(rows))
+                n = _count(rows)
+                sample = Sample(rows, read_weights(sample_weight, n), labels_of(n), _has_gaps(rows))
             refuse_few(sample.few.rows, self.n_components, sample.few.shares)
             rule = replace(rule, prior=_in_unit(rule.prior, sample))
             idle = self._says_idle(sample.few.rows)
@@ -164,7 +246,7 @@ class GroupMixture(_Unsaid):
         self._online: OnlineState | None = None
         found.ended.warn(self.tol)
 
-    def _fit_sequences(self, X: Any, y: Any, sample_weight: Any, rule: LearningRule) -> None:  # noqa: N803
+    def _fit_sequences(self, X: Any, labels_of: Any, sample_weight: Any, rule: LearningRule) -> None:  # noqa: N803
         """Learn models of sequences."""
         for name, unsaid in (("prior", None), ("params_init", None), ("warm_start", False)):
             if getattr(self, name) is not unsaid:
@@ -173,7 +255,7 @@ class GroupMixture(_Unsaid):
         data, k = read_sequences(X), self.n_components
         models, best = learn_sequences(
             self.component,
-            Sample(data, data.weights(sample_weight), read_labels(y, len(data), k)),
+            Sample(data, data.weights(sample_weight), labels_of(len(data))),
             k,
             rule,
             generator(self.random_state),
@@ -298,14 +380,25 @@ class GroupMixture(_Unsaid):
             )
 
     @available_if(lambda self: self.component != "student-t")  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Learn from one more batch of rows by online EM, and return the mixture itself."""
+    def partial_fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        labels: Any = None,
+    ) -> Self:
+        """Learn from one more batch of rows by online EM, and return the mixture itself; arguments as in `fit`."""
         with fitting(self):
             family, rule = self._family_and_rule()
+            if label_names(labels) is not None:
+                raise InvalidArgument(
+                    "labels= of a batch are components 0, 1, ...: a batch does not show all names; give numbers"
+                )
             first = not hasattr(self, "_groups")
             rows = family.read(self, X, reset=first)
             shares = read_weights(sample_weight, _count(rows))
-            sample = Sample(rows, shares, read_labels(y, _count(rows), self.n_components), True)
+            sample = Sample(rows, shares, read_labels(y, _count(rows), self.n_components, labels), True)
             if first:
                 refuse_few(rows, self.n_components, shares)
                 seed = self.random_state
@@ -404,20 +497,35 @@ def _first_shares(family: Any, sample: Sample, k: int, how: str, rng: Any) -> Ar
     return found
 
 
-def _with_params(components: Any, params: Mapping[str, Any], family: Any, k: int) -> Any:
+def _with_params(
+    components: Any, params: Mapping[str, Any], family: Any, k: int, what: str = "params_init= has"
+) -> Any:
     known = components.params
     for name in params:
         if name not in known:
             raise InvalidArgument(
-                f"params_init= has no {name!r}{did_you_mean(name, known)}; it has {', '.join(known)}"
+                f"{what} no {name!r}{did_you_mean(name, known)}; there is {', '.join(known)}"
             )
     return family.of(k, {**known, **params})
 
 
-def _checked_weights(given: Any, k: int) -> Array:
-    found = np.asarray(given, dtype=np.float64)
-    if found.shape != (k,) or (found < 0.0).any() or not np.isclose(found.sum(), 1.0):
-        raise InvalidArgument(f"weights_init= are {k} numbers, 0 or more, that add up to 1, not {given!r}")
+def _of_params(family: Any, k: int, params: Mapping[str, Any]) -> Any:
+    """Return the components that parameters describe, each of which has to be there."""
+    try:
+        components = family.of(k, params)
+    except KeyError as missing:
+        raise InvalidArgument(
+            f"such components need {missing.args[0]}=, too; there is {', '.join(params) or 'nothing'}"
+        ) from None
+    _with_params(components, params, family, k, "components have")
+    return components
+
+
+def _checked_weights(given: Any, k: int, what: str = "weights_init") -> Array:
+    rule = f"{what}= are {k} numbers, 0 or more, that add up to 1"
+    found = checks.numbers(given, rule)
+    if found.shape != (k,) or not (found >= 0.0).all() or not np.isclose(found.sum(), 1.0):
+        raise InvalidArgument(f"{rule}, not {given!r}")
     return np.asarray(found / found.sum())
 
 

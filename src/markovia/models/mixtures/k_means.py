@@ -303,6 +303,9 @@ class KMeans(ClusterMixin, TransformingEstimator):  # type: ignore[misc]
         return np.asarray(np.sqrt(np.maximum(costs, 0.0)))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:  # noqa: N803
-        """Return minus the sum of weighted squared distances from the nearest centres, as `inertia_` has it."""
+        """Return minus the sum of weighted squared distances from the nearest centres: a total, as in scikit-learn.
+
+        It is that of `inertia_`; k-means has no density whose mean could be told.
+        """
         rows = self._rows(X)
         return -float(weights_of_rows(sample_weight, len(rows)) @ self._costs(rows).min(axis=1))

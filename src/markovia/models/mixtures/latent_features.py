@@ -92,7 +92,7 @@ class LatentFeatures(SamplerSettings, DensityQuestions, TransformingEstimator, S
     features_
         What rows have in it: (rows, `n_components_`), weights where those are gaussian.
     posterior_
-        All kept draws, a `FeaturePosterior`.
+        All kept draws: features, weights and their probabilities.
     noise_std_, concentration_, history_
         Of the best draw; the log probability after each sweep.
 

@@ -1,6 +1,6 @@
 """Components that are more than a name: columns of several kinds, distributions, networks, exponential families, models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from markovia.errors import (
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.learning.components.columns import CategoricalColumns, Parts, Product
 from markovia.learning.components.exponential import ExponentialMembers, values
-from markovia.learning.components.families import NOTHING, Components
+from markovia.learning.components.families import NOTHING, Components, probabilities
 from markovia.learning.components.functions import DistributionFamily, FunctionEmission, first_guess
 from markovia.learning.latent.group_starts import TRIES
 from markovia.learning.latent.nested_groups import NestedGroups
@@ -115,6 +115,37 @@ class ColumnRows:
         """Refuse parameters."""
         raise InvalidArgument("params_init= is for components of one kind; mixed columns begin with clusters")
 
+    def adopt(
+        self, estimator: Any, k: int, params: Mapping[str, Any], names: Sequence[str] | None = None
+    ) -> Product:
+        """Return components with parameters by columns, and tell the estimator what columns there are."""
+        if isinstance(self.kinds, str):  # all columns are of one kind, and their parameters stand alone
+            many = len(params.get("probs", ()))
+            members = tuple(names) if names is not None else tuple(f"x{i}" for i in range(many))
+            kinds, params = {members: self.kinds}, {"+".join(members): params}
+        elif self.kinds is None:
+            raise InvalidArgument("parameters by hand need columns=, which says the family of each column")
+        else:
+            kinds = {c if isinstance(c, tuple) else (str(c),): kind for c, kind in self.kinds.items()}
+        check_known(params, ["+".join(c) for c in kinds], "the columns")
+        estimator.component_kinds_, estimator.categories_ = kinds, {}
+        families: list[Any] = []
+        for members, kind in kinds.items():
+            own = params.get("+".join(members))
+            if own is None:
+                raise InvalidArgument(
+                    f"the column {'+'.join(members)!r} has no parameters; give {members[0]}={{...}}"
+                )
+            if kind == "categorical":
+                families.append(_categories_given(estimator, k, members, own))
+            else:
+                families.append(ComponentRows(kind, self.kind if len(members) > 1 else "diag").of(k, own))
+        every = [one for members in kinds for one in members]
+        estimator.n_features_in_ = len(every)
+        if names is not None or not isinstance(self.kinds, str):
+            estimator.feature_names_in_ = np.array(every if names is None else list(names), dtype=object)
+        return Product(tuple(families), tuple(kinds))
+
     def points(self, rows: Parts) -> Array:
         """Return numbers that stand for the rows."""
         found = []
@@ -137,6 +168,22 @@ class ColumnRows:
         if not hasattr(estimator, "feature_names_in_"):
             return np.column_stack([table[n] for n in feature_names(estimator) if n in table])
         return pd.DataFrame({n: table[n] for n in feature_names(estimator) if n in table})
+
+
+def _categories_given(estimator: Any, k: int, members: tuple[str, ...], own: Mapping[str, Any]) -> Any:
+    """Return columns of categories from `probs` and `categories`, a table and a list of symbols a column."""
+    check_known(own, ["probs", "categories"], "columns of categories")
+    probs = [
+        probabilities(one, f"'probs' of {n!r}", (k, None))
+        for one, n in zip(own["probs"], members, strict=True)
+    ]
+    symbols = own.get("categories", [range(one.shape[1]) for one in probs])
+    if [len(one) for one in symbols] != [one.shape[1] for one in probs]:
+        raise InvalidArgument(
+            f"categories= has {[len(one) for one in symbols]} symbols, and 'probs' {[one.shape[1] for one in probs]}"
+        )
+    estimator.categories_.update({name: list(own) for name, own in zip(members, symbols, strict=True)})
+    return CategoricalColumns(tuple(probs), tuple(tuple(one) for one in symbols))
 
 
 def _guess(column: Any) -> str:

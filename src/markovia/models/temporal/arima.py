@@ -6,7 +6,7 @@ differencing needs, which start diffuse. References: Box and Jenkins (1970); Har
 
 # ruff: noqa: N806 (letters of the literature)
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
 from math import factorial
@@ -14,8 +14,10 @@ from typing import Annotated
 
 import numpy as np
 
+from markovia.data.sequences.sequences import Sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.state_space import StateSpace, state_space
+from markovia.learning.sequences.arma_likelihood import arma_log_likelihood
 from markovia.learning.sequences.state_space_likelihood import LikelihoodParameter
 from markovia.models.temporal.parametric_series import ParametricSeries, input_parameters, variance_of
 from markovia.runtime.array_types import Array, Ints
@@ -76,6 +78,32 @@ class ARIMA(ParametricSeries):
             LikelihoodParameter(("variance",), (spread,), "positive"),
             *input_parameters(inputs, spread),
         ]
+
+    def _quick_likelihood(
+        self, names: Sequence[str], rows: Sequences, values: Array, u: Array | None
+    ) -> Callable[[Array], float] | None:
+        # with no gap, a series is its first k numbers and its differences, one to one: a stationary series without noise
+        k = len(self._differencing()) - 1
+        if np.isnan(values).any() or (rows.lengths <= k).any():
+            return None
+        offsets = rows.offsets - k * np.arange(len(rows.offsets))
+
+        def changes(columns: Array) -> Array:
+            return np.concatenate(
+                [np.column_stack([*map(self._differenced, x.T)]) for x in rows.split(columns)]
+            )
+
+        y, pushes = changes(values)[:, 0], None if u is None else changes(u)
+
+        def log_likelihood(params: Array) -> float:
+            named = dict(zip(names, params.tolist(), strict=True))
+            ar, ma = -self._polynomial(named, "ar", -1.0)[1:], self._polynomial(named, "ma", 1.0)[1:]
+            weights = [v for name, v in named.items() if name.startswith("input")]
+            left = y if pushes is None else y - pushes @ weights
+            constant = named.get("constant", 0.0)
+            return arma_log_likelihood(ar, ma, named["variance"], constant, left, offsets)
+
+        return log_likelihood
 
     def _centred(self, values: Array, offsets: Ints) -> tuple[Array, float]:
         """Take out the polynomial whose differences are their mean: far from zero, constant and ar1 are told together."""

@@ -248,6 +248,25 @@ class DynamicBayesianNetwork:
 
     # -- questions about single steps ------------------------------------------------------------------------------
 
+    def do(self, interventions: Mapping[str, Any] | None = None, /, **more: Any) -> "DynamicBayesianNetwork":
+        """Return the process in which variables are set from outside at every step, which cuts them off from their parents.
+
+        Values are those of `BayesianNetwork.do`. To set a variable at one step alone, set `"x@t"` in `unroll(steps)`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> garden = mk.DynamicBayesianNetwork()
+        >>> garden.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.7, 0.3], [0.3, 0.7]], initial=[0.5, 0.5])
+        >>> garden.add("wet", states=["no", "yes"], parents=["rain"], p=[[0.9, 0.1], [0.2, 0.8]])
+        >>> garden.do(wet="yes").query("rain@1")["yes"], round(garden.query("rain@1", given={"wet@1": "yes"})["yes"], 3)
+        (0.5, 0.889)
+        """
+        settings = {**(interventions or {}), **more}
+        check_known(settings, self.variables, "the process")
+        *starts, transition = (network.do(settings) for network in self.ready())
+        return DynamicBayesianNetwork(starts, transition)
+
     @guided
     def query(
         self,

@@ -25,8 +25,9 @@ from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChai
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.joint_hmm import MOST, JointHMM
 from markovia.models.temporal.sequence_model import GivenSequences
+from markovia.models.temporal.state_questions import DecodedPaths
 from markovia.optimise.ascent import Climb
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_options
 
 
@@ -95,7 +96,7 @@ class FactorialHMM(JointHMM):
         probs = mean_field(model, seen).probs
         return list(zip(*(data.split(one) for one in probs), strict=True))
 
-    def decode(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Ints]:
+    def decode(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> DecodedPaths:
         """Return the most probable states, one array (steps, chains) a sequence.
 
         They are those of all chains together; by mean field those of each chain in its own posterior.
@@ -106,7 +107,7 @@ class FactorialHMM(JointHMM):
         given = mean_field(model, seen).seen
         chains = zip(model.starts, model.transitions, given, strict=True)
         paths = [HiddenChain(start, table).best(own)[0] for start, table, own in chains]
-        return data.split(np.stack(paths, axis=1))
+        return DecodedPaths(data.split(np.stack(paths, axis=1)))
 
     def explain(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Info:
         """Return how sequences are answered: by which method, exactly or not, and log p or the bound on it.

@@ -8,9 +8,10 @@ Cost of an answer: steps times states squared.
 """
 
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from markovia.data.sequences.sequences import Lengths, Sequences, read_sequences
 from markovia.errors import IncompleteModel, InvalidArgument, UnsupportedModel
 from markovia.inference.sequences.forecast import Forecast
 from markovia.learning.components.families import Observations
+from markovia.learning.components.regressions import LaggedCategorical, RegressionGaussian
 from markovia.learning.components.tied import expanded, untied
 from markovia.learning.sequences.baum_welch import (
     HiddenMarkov,
@@ -33,17 +35,24 @@ from markovia.learning.sequences.online_em import learn_by_batches, require_sums
 from markovia.learning.sequences.transition_masks import free_entries
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
+from markovia.models.temporal.hidden_states.coming_observations import (
+    DRAWS,
+    drawn_emissions,
+    drawn_laws,
+    mixed_emissions,
+)
 from markovia.models.temporal.hidden_states.driving_inputs import asked_inputs, coming_inputs, drawn_after
 from markovia.models.temporal.hidden_states.hmm_settings import HMMSettings
 from markovia.models.temporal.hidden_states.known_values import KnownValues
 from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_learning import StateLearning
 from markovia.models.temporal.state_questions import ChainData, StateQuestions
+from markovia.models.temporal.state_stream import HiddenStateStream
 from markovia.models.temporal.unrolled_hmm import two_slices, unrolled, unrolled_law
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.optimise.checkpoint import Checkpoint, digest_of
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Whole, check
+from markovia.runtime.checks import Choice, Whole, check, check_level
 from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.keyword_advice import guided, guided_settings
@@ -108,7 +117,8 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
         "baum-welch"; "viterbi" to learn from best paths; or "stochastic" for passes over the sequences in pieces of
         `batch_size`, where piece t counts t^-`learning_decay`.
     start_prior, transition_prior
-        Concentrations of Dirichlet priors; 1 for none, 1 more than a pseudo-count.
+        Concentrations of Dirichlet priors, one more than the pseudo-counts they add: 1 adds none, `transition_prior=2` one
+        move of each kind, 0.5 takes half a move away.
     emission_prior
         The prior of emissions by name: {"concentration"} for "categorical" and "multinomial", {"a", "b"} (beta) for
         "bernoulli", {"shape", "rate"} (gamma) for "poisson", {"mean", "strength", "scale", "df"} (normal-inverse-Wishart)
@@ -152,6 +162,7 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     [0, 0, 1, 1]
     """
 
+    _not_saved = ("_checked_model",)
     _counts = True
     """Whether learning from sequences whose states are all known is counting moves."""
 
@@ -291,24 +302,105 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
     @guided
     def forecast(
         self, sequences: Any, steps: int, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
-        future: Any = None,
+        future: Any = None, of: Literal["states", "observations"] = "states", level: float = 0.95,
     ) -> Forecast:  # fmt: skip
-        """Return the law of the states of the next steps: its means are probabilities, an array (steps, states) a sequence.
+        """Return the law of the next steps' states: its means are probabilities, an array (steps, states) a sequence.
 
-        Where inputs drive the chain, `future` are those of the next steps, one array (steps, inputs) a sequence.
+        Parameters
+        ----------
+        sequences, lengths, by, inputs
+            The sequences.
+        steps
+            How many steps ahead.
+        future
+            Where inputs drive the chain, those of the next steps, one array (steps, inputs) a sequence.
+        of
+            "states", or "observations" for the law of what will be seen: of symbols their probabilities, of numbers means,
+            intervals and quantiles. It is exact for symbols, Gaussians and mixtures of them, and by 4,000 draws for others.
+        level
+            The probability of the intervals.
+
+        Examples
+        --------
+        >>> coin = HMM(2, start=[1, 0], transition=[[0.9, 0.1], [0.5, 0.5]], symbols=["heads", "tails"],
+        ...     emission_params={"probs": [[1, 0], [0, 1]]})
+        >>> coin.forecast(["heads"], 2, of="observations")[0].round(6).tolist()
+        [[0.9, 0.1], [0.86, 0.14]]
         """
         check("steps", steps, Whole(1))
-        asked = self._ask(sequences, lengths, by, inputs)
+        check("of", of, Choice(("states", "observations")))
+        check_level("level", level)
+        given = self._read(sequences, lengths, by, inputs)
+        asked = self._seen(given)
         found = asked.chain.filter(asked.seen)
         refuse(found.stuck, asked.data.at)
-        ahead = asked.states(self._ahead(asked, found.now, steps, future))
-        return Forecast.of_states(ahead, range(ahead.shape[2]), asked.data, hidden=True)
+        ahead = self._ahead(asked, found.now, steps, future)
+        paths = partial(self._paths_ahead, given, steps, future, of)
+        if of == "states":
+            probs = asked.states(ahead)
+            law = Forecast.of_states(probs, range(probs.shape[2]), asked.data, hidden=True, paths=paths)
+            return replace(law, level=level)
+        emission = self._model().emission
+        laws = mixed_emissions(emission, ahead) or drawn_laws(emission, paths(DRAWS, generator(0)))
+        return Forecast(laws, [], level, asked.data.single, paths=paths).after(asked.data, steps)
+
+    def _paths_ahead(
+        self, given: GivenSequences, steps: int, future: Any, of: str, n: int, rng: np.random.Generator
+    ) -> list[Any]:
+        """Draw the next steps of each sequence, states or what they show: paths through steps at which nothing is seen."""
+        model, asked = self._model(), self._seen(given)
+        driving = coming_inputs(future, model, len(asked.data), steps, "future=")
+        seen, chain = asked.seen.continued(steps), asked.chain
+        if driving is not None and given.inputs is not None:
+            parts = zip(asked.data.split(given.inputs), driving, strict=True)
+            inputs = np.concatenate([np.concatenate(both) for both in parts])
+            chain = model.chain_over(Observations(np.empty((0, 1)), seen.codes, seen.offsets, inputs=inputs))
+        drawn = chain.draw(seen, n, rng)
+        ends = [slice(int(b) - steps, int(b)) for b in seen.offsets[1:]]
+        if of == "states":
+            return [asked.path(drawn[:, end]) for end in ends]
+        inner = untied(model.emission)
+        rows = asked.data.values if isinstance(inner, LaggedCategorical) else None
+        if rows is None and getattr(inner, "memory", False):
+            rows = asked.data.numbers()
+        emits = driving if isinstance(inner, RegressionGaussian) and inner.inputs.shape[2] else None
+        return [
+            drawn_emissions(
+                model.emission, drawn[:, end], np.empty((0, 1)) if rows is None else rows[a:b],
+                None if emits is None else np.repeat(emits[i][:, None], n, axis=1), rng,
+            )
+            for i, (end, a, b) in enumerate(zip(ends, asked.data.offsets[:-1], asked.data.offsets[1:], strict=True))
+        ]  # fmt: skip
 
     def _ahead(self, asked: ChainData, now: Array, steps: int, future: Any) -> Array:
         model = self._model()
         driving = coming_inputs(future, model, len(asked.data), steps, "future=")
         found: Array = model.ahead(now[asked.data.offsets[1:] - 1], asked.data.lengths, steps, driving)
         return found
+
+    def stream(self) -> HiddenStateStream:
+        """Return a filter that takes one observation at a time.
+
+        Raises
+        ------
+        UnsupportedModel
+            For chains of higher order, emissions with lags and explicit durations, where the present state is not all
+            that counts; `filter` of all steps so far answers there.
+
+        Examples
+        --------
+        >>> coin = HMM(2, start=[0.5, 0.5], transition=[[0.9, 0.1], [0.5, 0.5]],
+        ...     emission_params={"probs": [[0.8, 0.2], [0.1, 0.9]]})
+        >>> stream = coin.stream()
+        >>> [stream.update(x).round(3).tolist() for x in (0, 1)]
+        [[0.889, 0.111], [0.568, 0.432]]
+        """
+        model = self._model()
+        if not isinstance(model, HiddenMarkov | Driven) or getattr(untied(model.emission), "memory", False):
+            raise UnsupportedModel(
+                "a stream keeps the present state alone, and more counts here; filter() of all steps so far answers"
+            )
+        return HiddenStateStream(self)
 
     def expected_durations(self) -> Array:
         """Return how many steps a visit of each state lasts on average, 1 / (1 - p(stay)).
@@ -406,6 +498,16 @@ class HMM(HMMSettings, KnownValues, StateLearning, StateQuestions, Estimator):
             return pickle.dumps([item for item in vars(self).items() if item[0][0] != "_"], protocol=5)
         except (pickle.PicklingError, AttributeError, TypeError):  # symbols, or a source of random numbers
             return None
+
+    def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        model = self._model()
+        chain = {"start": getattr(model, "starts", (model.start,))[-1], "transition": model.transition}
+        return {**chain, **untied(model.emission).params}, {}
+
+    def _facts(self) -> dict[str, Any]:
+        history = vars(self).get("history_")
+        objective = float(history[-1]) if history else None
+        return {"states": self.n_states, "emission": self._emits(), "objective": objective} | super()._facts()
 
     @property
     def n_free(self) -> int:

@@ -23,8 +23,9 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hidden_states.component_nodes import add_components, column_names
 from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
+from markovia.models.temporal.state_questions import DecodedPaths
 from markovia.optimise.ascent import Climb, best_climb
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Several, TimeLimit, Tolerance, Whole, check_options
 from markovia.runtime.clock import Clock
 from markovia.runtime.estimator import Estimator
@@ -105,14 +106,14 @@ class JointHMM(CountedSequenceModel, Estimator):
         refuse(found.stuck, data.at)
         return self._by_chain(model, data, found.sums)
 
-    def decode(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Ints]:
-        """Return the most probable states of all chains together, one array (steps, chains) a sequence."""
+    def decode(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> DecodedPaths:
+        """Return the most probable states of all chains together, one array (steps, chains) a sequence, with `log_prob`."""
         model, data, seen = self._seen(self._read(sequences, lengths, by))
         observed = seen.seen_by(model.emission)
         paths, log_probs = model.chain.best(observed)
         if (log_probs == -np.inf).any():
             refuse(model.chain.filter(observed).stuck, data.at)
-        return data.split(members(model.sizes)[paths])
+        return DecodedPaths.of(data.split(members(model.sizes)[paths]), log_probs)
 
     @property
     def n_free(self) -> int:
@@ -154,6 +155,19 @@ class JointHMM(CountedSequenceModel, Estimator):
         for network in (first, later):
             self._emit(network, model, names)
         return DynamicBayesianNetwork(first, later)
+
+    def unroll(self, T: int) -> BayesianNetwork:  # noqa: N803
+        """Return the Bayesian network of T steps, with the names of `network` and the step behind an at: `z_0@0`, `x@3`.
+
+        Examples
+        --------
+        >>> from markovia.series import FactorialHMM
+        >>> loads = FactorialHMM([2, 2], start=[[1, 0], [1, 0]], transition=[[[0.9, 0.1], [0.1, 0.9]]] * 2,
+        ...     emission_params={"means": [[[0.0], [1.0]], [[0.0], [5.0]]], "covariance": [[0.1]]})
+        >>> loads.unroll(2).variables
+        ['z_0@0', 'z_1@0', 'x@0', 'z_0@1', 'z_1@1', 'x@1']
+        """
+        return self.network().unroll(T)
 
     def _emit(self, network: BayesianNetwork, model: JointChains, names: list[str]) -> None:
         emission: Any = model.emission

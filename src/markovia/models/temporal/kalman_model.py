@@ -7,6 +7,7 @@ Koopman, Time Series Analysis by State Space Methods (2012).
 """
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,8 +16,16 @@ from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.forecast import Forecast, GaussianSteps
 from markovia.inference.sequences.information_filter import FilteredInformation, information_filter
-from markovia.inference.sequences.kalman_filter import FORMS, Form, KalmanFilter, offsets_by_row, simulate
+from markovia.inference.sequences.kalman_filter import (
+    FORMS,
+    Form,
+    KalmanFilter,
+    offsets_by_row,
+    root,
+    simulate,
+)
 from markovia.inference.sequences.kalman_results import Filtered, Smoothed
+from markovia.inference.sequences.padded import PerSequence
 from markovia.inference.sequences.parallel_kalman import Parallel, in_parallel_time
 from markovia.inference.sequences.state_results import FilteredStates, SmoothedStates
 from markovia.inference.sequences.state_space import StateSpace
@@ -24,6 +33,7 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.hidden_states.component_nodes import add_vector
 from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
+from markovia.models.temporal.state_stream import GaussianStateStream
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice, check_count
 from markovia.runtime.estimator import Estimator
@@ -37,7 +47,7 @@ WORDS = {
     "llf": "log_likelihood_",
     "aic": "aic_",
     "bic": "bic_",
-    "filter_update": "filter of all steps so far",
+    "filter_update": "stream().update",
     "simulate": "sample",
     "simulation_smoother": "sample_states",
     "get_forecast": "forecast",
@@ -155,8 +165,32 @@ class KalmanModel(StateSpaceModel, Estimator, ABC):
         return Forecast(
             [GaussianSteps.of(found.expected[e], found.expected_cov[e]) for e in ends],
             [GaussianSteps.of(m[-steps:], c[-steps:]) for m, c in predicted],
-            level, given.rows.single,
+            level, given.rows.single, paths=partial(self._paths_ahead, known, steps),
         )  # fmt: skip
+
+    def _paths_ahead(
+        self, known: GivenSequences, steps: int, n: int, rng: np.random.Generator
+    ) -> list[Array]:
+        """Draw the last steps of sequences, which nobody saw: states given what was seen, and what they show."""
+        space, run = self.space, self._run(known)
+        _, d = self._offsets(*known)
+        found = []
+        for states, end in zip(run.draw(rng, n), known.rows.offsets[1:].tolist(), strict=True):
+            t = np.arange(states.shape[1])[-steps:]
+            noise = root(space.observation_cov)
+            shown, spread = (
+                stack[t] if len(stack) > 1 else np.repeat(stack, steps, 0)
+                for stack in (space.observation, noise)
+            )
+            means = np.einsum("tij,ntj->nti", shown, states[:, -steps:])
+            push = d if len(d) == 1 else d[end - steps : end]
+            drawn = rng.standard_normal((n, steps, spread.shape[2]))
+            found.append(means + push + np.einsum("tij,ntj->nti", spread, drawn))
+        return found
+
+    def _expected(self, given: GivenSequences) -> PerSequence:
+        found = self._run(given).filtered
+        return PerSequence.of(found.expected, given.rows.offsets, given.rows.single)
 
     def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
         # a diffuse start is at the initial mean
@@ -204,6 +238,18 @@ class KalmanModel(StateSpaceModel, Estimator, ABC):
             shown, noise = at(space.observation, t), at(space.observation_cov, t)
             add_vector(network, names, at(d, t)[None], shown[None], states, noise[None])
         return network
+
+    def stream(self) -> GaussianStateStream:
+        """Return a filter that takes one observation at a time.
+
+        Examples
+        --------
+        >>> from markovia import LinearStateSpace
+        >>> stream = LinearStateSpace(1, 1, 1, 1).stream()
+        >>> [float(stream.update(y)[0][0].round(3)) for y in (1.0, 2.0, 4.0)], stream.step
+        ([1.0, 1.667, 3.125], 3)
+        """
+        return GaussianStateStream(self)
 
     # -- running -----------------------------------------------------------------------------------------------
 

@@ -166,6 +166,25 @@ observation_offset_
                 single = not one.name.startswith("initial") and len(value) == 1
                 setattr(self, f"{one.name}_", value[0] if single else value)
 
+    def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        space = self.space
+        named = {name: getattr(space, name) for name in LEARNED}
+        named["initial_cov"] = space.initial_cov + np.diag(np.where(space.diffuse, np.inf, 0.0))
+        plain = {
+            name: x[0] if len(x) == 1 and not name.startswith("initial") else x for name, x in named.items()
+        }
+        known = vars(self)
+        errors = {
+            n: e
+            for n, e in known.get("standard_errors_", {}).items()
+            if n in plain and np.shape(e) == plain[n].shape
+        }
+        return plain, errors
+
+    def _facts(self) -> dict[str, Any]:
+        history = vars(self).get("log_likelihoods_")
+        return {"log likelihood": None if history is None else float(history[-1])} | super()._facts()
+
     def _learned(self, space: StateSpace) -> Mapping[str, Any]:
         if isinstance(self.learn, Mapping):
             return self.learn

@@ -4,8 +4,9 @@ A chain of order k is a chain on its histories, tuples of the last k symbols; so
 periods, stationary laws, hitting times) holds for it too, and comes from `inference/theory`.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Self
 
@@ -39,8 +40,8 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
     transition
         A square table whose rows sum to one: the row is the present state. For order k it has k + 1 axes, the oldest symbol
         first. Without one, `fit` learns it.
-    states
-        Names of the symbols; 0, 1, ... by default, or what is found in the data.
+    states, symbols
+        Names of the symbols, by either word; 0, 1, ... by default, or what is found in the data.
     start
         The law of the first symbol (of the first k, for order k); uniform by default.
     order
@@ -87,6 +88,7 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
         transition: ArrayLike | None = None,
         states: Iterable[Hashable] | None = None,
         *,
+        symbols: Iterable[Hashable] | None = None,
         start: ArrayLike | None = None,
         order: int = 1,
         smoothing: float = 0.0,
@@ -94,7 +96,10 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
     ) -> None:
         self.order, self.smoothing, self.back_off = order, smoothing, back_off
         check_options(self)
-        self._known = None if states is None else list(states)
+        if states is not None and symbols is not None:
+            raise InvalidArgument("states= and symbols= say the same of a chain; give one of them")
+        named = states if symbols is None else symbols
+        self._known = None if named is None else list(named)
         if transition is not None:
             axes = np.ndim(transition)
             if axes > 2 and order == 1:
@@ -246,12 +251,18 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
                 raise InvalidArgument(
                     f"sequence {data.names[i]!r} is impossible under the chain, so nothing follows it"
                 )
+        paths = partial(self._paths_ahead, now, steps)
         found = []
         for _ in range(steps):
             both = (now[:, :, None] * self.table.reshape(-1, n)).reshape(len(data), n, -1, n).sum(axis=1)
             found.append(both.sum(axis=1))
             now = both.reshape(len(data), -1)
-        return Forecast.of_states(np.stack(found, axis=1), self.symbols, data)
+        return Forecast.of_states(np.stack(found, axis=1), self.symbols, data, paths=paths)
+
+    def _paths_ahead(self, now: Array, steps: int, n: int, rng: np.random.Generator) -> list[Any]:
+        """Draw the next symbols after each sequence, (n, steps), from the law of its last history."""
+        begun = (chosen(np.repeat(law[None], n, axis=0), rng) for law in now)
+        return [self._walked(history, [], steps, rng) for history in begun]
 
     def predict(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Any]:
         """Return the most probable next symbol after each sequence."""
@@ -259,23 +270,31 @@ class MarkovChain(CountedSequenceModel, FiniteChain, InNotebooks):
 
     def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
         rng, k, size = generator(seed), self.order, len(self.symbols)
-        rows = self.table.reshape(-1, size)
         history = chosen(np.repeat(self.start[None], n, axis=0), rng)
         digits = [history // size**back % size for back in range(k - 1, -1, -1)]
-        for _ in range(steps - k):
+        return (list(self._walked(history, digits[:steps], steps - k, rng)),)
+
+    def _walked(self, history: Ints, digits: list[Ints], steps: int, rng: np.random.Generator) -> Any:
+        """Return the symbols of some codes, and of more steps that are drawn after histories."""
+        k, size = self.order, len(self.symbols)
+        rows = self.table.reshape(-1, size)
+        for _ in range(steps):
             digits.append(chosen(rows[history], rng))
             history = history % size ** (k - 1) * size + digits[-1]
-        codes = np.stack(digits[:steps], axis=1)
+        codes = np.stack(digits, axis=1)
         if self.symbols == list(range(size)):
-            return (list(codes),)
+            return codes
         named = np.empty(size, dtype=object)
         named[:] = self.symbols
-        return (list(named[codes]),)
+        return named[codes]
 
     @property
     def n_free(self) -> int:
         """The number of free parameters, those of the start included."""
         return len(self.start) - 1 + len(self.start) * (len(self.symbols) - 1)
+
+    def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return {"start": self.start, "table": self.table}, {}
 
     # -- the graph -----------------------------------------------------------------------------------------------
 

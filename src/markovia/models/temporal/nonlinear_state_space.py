@@ -8,6 +8,7 @@ nonlinear_filter`). The functions are written with `jax.numpy`, so that they are
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from markovia.runtime.estimator import Estimator
 from markovia.runtime.keyword_advice import guided_settings
 from markovia.runtime.libraries import jax
 from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.traced_functions import tracing_problem
 
 Mixture = Sequence[tuple[float, ArrayLike, ArrayLike]]
 
@@ -159,7 +161,29 @@ class NonlinearStateSpace(StateSpaceModel, Estimator):
             laws(found.expected, found.expected_cov),
             laws(found.predicted_mean, found.predicted_cov),
         )
-        return Forecast(observed, states, level, given.rows.single)
+        return Forecast(
+            observed, states, level, given.rows.single, paths=partial(self._paths_ahead, given, steps, ahead)
+        )
+
+    def _expected(self, given: GivenSequences) -> PerSequence:
+        return self._filtered(given).expected
+
+    def _paths_ahead(
+        self, given: GivenSequences, steps: int, ahead: Array | None, n: int, rng: np.random.Generator
+    ) -> list[Array]:
+        """Draw paths that begin in the law of each last state, which is the Gaussian that the filter has of it."""
+        found, ends = self._filtered(given), given.rows.offsets[1:] - 1
+        p = self._check(given.inputs)
+        program = sample_program(self.transition, self.observation, steps + 1)
+        drawn = []
+        for mean, cov, end in zip(found.mean, found.cov, ends.tolist(), strict=True):
+            begin = StateNoise(np.zeros(1), mean[-1:], cov[-1:])
+            u = None if given.inputs is None else np.concatenate([given.inputs[end : end + 1], ahead])
+            with x64():
+                keys = jax.random.split(_key(rng), n)
+                _, y = program(keys, u, self._known(p, None)._replace(start=begin))
+            drawn.append(np.array(y)[:, 1:])
+        return drawn
 
     def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
         u = None if inputs is None else inputs_of_steps("inputs", inputs, steps)
@@ -253,13 +277,10 @@ class NonlinearStateSpace(StateSpaceModel, Estimator):
             with x64():
                 try:
                     found = jax.eval_shape(flat(function), *given)
-                except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
-                    raise InvalidArgument(
-                        f"{name}= cannot be compiled; write it with jax.numpy instead of NumPy or math, and without if"
-                    ) from None
                 except (TypeError, ValueError, IndexError) as error:
                     said = str(error).splitlines()[0]
-                    raise InvalidArgument(f"{name}= fails for a state of {n} numbers: {said}") from error
+                    fails = InvalidArgument(f"{name}= fails for a state of {n} numbers: {said}")
+                    raise tracing_problem(f"{name}=", error) or fails from error
             sizes.append(found.size)
         if sizes[0] != n:
             raise InvalidArgument(f"transition= gives {sizes[0]} numbers, but initial_mean= has {n}")

@@ -1,7 +1,7 @@
 """Series whose state-space matrices are a function of a few parameters, which are learned by maximum likelihood."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,8 +28,8 @@ class ParametricSeries(KalmanModel):
         The parameters of greatest likelihood, by name.
     standard_errors_
         Of each, from the observed information; NaN for a variance that is zero, or what the data do not tell.
-    log_likelihood_, aic_, bic_
-        Of the data that were learned from.
+    log_likelihood_, aic_, bic_, n_seen_
+        Of the data that were learned from, and how many numbers those were; `summary()` has all in a table.
     n_iter_, converged_
         How many iterations there were, and whether they settled.
     """
@@ -72,7 +72,21 @@ class ParametricSeries(KalmanModel):
             raise InvalidArgument(
                 f"params= has one number for each of {', '.join(names)}, then input0, input1, ..."
             )
+        for group in self._parameters(None, None):
+            if wrong := group.outside(np.array([found[name] for name in group.names])):
+                raise InvalidArgument(f"params= has {wrong}")
         return found
+
+    def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        return self._known(), vars(self).get("standard_errors_", {})
+
+    def _facts(self) -> dict[str, Any]:
+        known = vars(self)
+        fit = {"numbers": "n_seen_", "log likelihood": "log_likelihood_", "AIC": "aic_", "BIC": "bic_"}
+        return {said: known.get(name) for said, name in fit.items()} | super()._facts()
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_() if "params_" in vars(self) else str(super()._repr_html_())
 
     def _input_matrices(self) -> dict[str, Any]:
         return {"transition_input": None, "observation_input": _weights(self._known())}
@@ -96,14 +110,17 @@ class ParametricSeries(KalmanModel):
         names = [name for group in groups for name in group.names]
         start = np.concatenate([group.start for group in groups])
 
-        def log_likelihood(params: Array) -> float:
-            return float(
-                self._filter(dict(zip(names, params.tolist(), strict=True)), rows, values, u).log_prob.sum()
-            )
+        def whole(params: Array) -> float:
+            named = dict(zip(names, params.tolist(), strict=True))
+            return float(self._filter(named, rows, values, u).log_prob.sum())
 
-        log_likelihood(start)  # says what is wrong with the data
+        base = whole(start)  # says what is wrong with the data
+        quick = self._quick_likelihood(names, rows, values, u)
+        # what the first numbers of series say of their unknown start does not depend on parameters
+        rest = 0.0 if quick is None else base - quick(start)
+        log_likelihood = whole if quick is None else lambda params: quick(params) + rest
         unknown = int(self._matrices(dict(zip(names, start.tolist(), strict=True))).diffuse.sum())
-        seen = _numbers_beyond(values, rows.offsets, unknown)
+        seen = _numbers_beyond(values, rows.offsets, unknown, len(names))
         found = fit_likelihood(
             log_likelihood, groups, start, count=seen, max_iter=self.max_iter, tol=self.tol
         )
@@ -113,12 +130,18 @@ class ParametricSeries(KalmanModel):
         self.params_ = params
         self.covariance_ = np.where(np.abs(slopes) @ untold @ np.abs(slopes).T > 0, np.nan, covariance)
         self.standard_errors_ = dict(zip(names, np.sqrt(np.diag(self.covariance_)).tolist(), strict=True))
-        self.log_likelihood_ = found.log_likelihood
+        self.log_likelihood_, self.n_seen_ = whole(found.params), seen
         free = len(names) + int(self.space.diffuse.sum())  # a diffuse state is told by data as a parameter is
-        self.aic_ = 2 * free - 2 * found.log_likelihood
-        self.bic_ = float(np.log(seen)) * free - 2 * found.log_likelihood
+        self.aic_ = 2 * free - 2 * self.log_likelihood_
+        self.bic_ = float(np.log(seen)) * free - 2 * self.log_likelihood_
         self.n_iter_, self.converged_ = found.iterations, found.converged
         return self
+
+    def _quick_likelihood(
+        self, names: Sequence[str], rows: Sequences, values: Array, u: Array | None
+    ) -> Callable[[Array], float] | None:
+        """Return a quick function with the slopes of the log likelihood, up to a constant; None where there is none."""
+        return None
 
     def _centred(self, values: Array, offsets: Ints) -> tuple[Array, float]:
         """Return series around their mean, where a parameter takes that up, and the mean."""
@@ -159,14 +182,16 @@ def variance_of(*series: Array) -> float:
     return next((v for v in found if v > 0), 1.0)
 
 
-def _numbers_beyond(values: Array, offsets: Ints, unknown: int) -> int:
-    """Return how many numbers were seen; refuse series that have none beyond those which tell where they start."""
+def _numbers_beyond(values: Array, offsets: Ints, unknown: int, parameters: int) -> int:
+    """Return how many numbers were seen; refuse fewer than parameters, and none beyond those which tell the start."""
     each = np.add.reduceat((~np.isnan(values)).sum(axis=1), offsets[:-1])
-    total = int(each.sum())
-    if not (each > unknown).any():
+    total, some = int(each.sum()), bool((each > unknown).any())
+    if total < parameters or not some:
         spent = f", and every sequence spends {unknown} on its unknown start" if unknown else ""
+        few = f"too little to learn {parameters} parameters from" if some else "nothing to learn from"
         raise InvalidArgument(
-            f"there is nothing to learn from: {total or 'no'} number{'s' * (total != 1)} in all{spent}; give longer series"
+            f"there is {few}: {total or 'no'} number{'s' * (total != 1)} in all{spent}; give longer series"
+            + ", or a model with fewer parameters" * some
         )
     return total
 

@@ -10,7 +10,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.particles.laws import ALONE, value_of
 from markovia.inference.particles.model import Shape
 from markovia.inference.particles.moves import SeenSteps
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Flags
 
 LEAST_ROOM = 16
 
@@ -81,11 +81,34 @@ def particle_data(read: Sequences, shape: Shape, inputs: Array | None) -> Partic
                     f"{read.at(int(cut[0]))} misses a part of its observation, which has a joint distribution; leave out "
                     "the whole step, or give independent distributions, with .to_event(1)"
                 )
+        _refuse_outside(read, rows, holes, shape.supports.get(name))
         known = rows[~holes]
         y[name] = np.where(holes, known[0] if len(known) else 0.0, rows)
         missing[name] = holes
     u = None if inputs is None else inputs[:, 0] if inputs.shape[1] == 1 else inputs
     return ParticleData(read, y, missing, u)
+
+
+def _refuse_outside(read: Sequences, rows: Array, holes: Flags, support: Any) -> None:
+    """Refuse numbers that no state could have made, however many particles there are."""
+    if support is None:
+        return
+    inside = holes | np.asarray(support(rows))
+    if support.is_discrete:
+        inside &= holes | (rows == np.round(rows))
+    wrong = np.argwhere(~inside)
+    if len(wrong):
+        low, high = (getattr(support, side, None) for side in ("lower_bound", "upper_bound"))
+        kind = "whole numbers" if support.is_discrete else "numbers"
+        above = "above" if type(support).__name__ in ("_Positive", "_GreaterThan") else "from"
+        ends = (f" {above} {low:g}" if low is not None else "") + (
+            f" to {high:g}" if high is not None else ""
+        )
+        said = "0 or 1" if type(support).__name__ == "_Boolean" else f"{kind}{ends}"
+        raise InvalidArgument(
+            f"{read.at(int(wrong[0][0]))} has {rows[tuple(wrong[0])]:g}, which observation= gives to no state: its values "
+            f"are {said}; correct the value, or take a distribution that has it"
+        )
 
 
 def _columns(read: Sequences, shape: Shape) -> dict[str, list[int]]:

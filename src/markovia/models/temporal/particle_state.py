@@ -1,7 +1,7 @@
 """Where an on-line particle filter stands: particles and weights, to be stored and taken up again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -85,7 +85,7 @@ def after(
 
     t = 0 if state is None else state.t
     seed = fresh_seeds(random_state, 1)[0] if state is None else state.seed
-    now = _seen(y, u, filter_.moves.shape)
+    now = _seen(y, u, filter_.moves.shape, t)
     keys = step_keys(seed, t, t + 1)[0]
     model = filter_.moves.model
     if state is None:
@@ -101,15 +101,18 @@ def after(
     return found, one_step(t, cloud, record)
 
 
-def _seen(y: Any, u: Any, shape: Shape) -> SeenSteps:
-    """Return one observation, given as a number, a vector, or a mapping by name."""
+def _seen(y: Any, u: Any, shape: Shape, t: int) -> SeenSteps:
+    """Return the observation of step t, given as a number, a vector, or a mapping by name."""
     if isinstance(y, Mapping):
         gone = [n for n in shape.observed if n not in y]
         if gone:
-            raise InvalidArgument(f"the observation has no {gone[0]!r}; give NaN where it is missing")
+            raise InvalidArgument(
+                f"the observation of step {t} has no {gone[0]!r}; give NaN where it is missing"
+            )
         y = np.concatenate([np.ravel(y[n]) for n in shape.observed])
-    read = read_sequences(np.reshape(np.asarray(y, dtype=np.float64), (1, -1)))
-    data = particle_data(read, shape, None)
+    cells = np.asarray(y)
+    row = np.reshape(cells if cells.dtype.kind in "biuf" else cells.astype(object), (1, -1))
+    data = particle_data(replace(read_sequences(row), first=t), shape, None)
     given = None if u is None else np.asarray(u, dtype=np.float64)
     return SeenSteps(
         value_of({n: x[0] for n, x in data.y.items()}),

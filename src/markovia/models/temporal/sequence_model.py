@@ -5,12 +5,14 @@ parameters are counted. `lengths=`, lists, frames with ids and dates, sequences 
 read here, for all of them.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from markovia.data.sequences.sequences import Lengths, Sequences, read_inputs, read_sequences
 from markovia.errors import InvalidArgument
+from markovia.inference.sequences.series_summary import SeriesSummary
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Whole, check, numbers
 from markovia.runtime.keyword_advice import guided
@@ -45,6 +47,54 @@ class SequenceModel(Savable):
         """Return lists of n drawn sequences, and of what is hidden behind each."""
         raise NotImplementedError
 
+    def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the model's values, arrays or numbers by name, and the standard errors of those that have some."""
+        learned = {n: x for n, x in vars(self).items() if n[0] != "_" and n.endswith("_") and n != "history_"}
+        learned |= {
+            f"{n[:-1]}{i}_": x
+            for n, some in learned.items()
+            if isinstance(some, tuple)
+            for i, x in enumerate(some)
+        }
+        arrays = {n[:-1]: x for n, x in learned.items() if isinstance(x, np.ndarray) and x.dtype.kind == "f"}
+        return arrays, {}
+
+    def _facts(self) -> dict[str, Any]:
+        """Return what is known of the model as a whole."""
+        known = vars(self)
+        return {"iterations": known.get("n_iter_"), "converged": known.get("converged_")}
+
+    @guided
+    def summary(
+        self, sequences: Any = None, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
+    ) -> SeriesSummary:
+        """Return what the model is, how well it fits, and its values with what is known about them.
+
+        Standard errors, z and p-values are those of maximum likelihood, where learning finds them. Where `sequences` are
+        given, log likelihood and criteria are those of them.
+
+        Examples
+        --------
+        >>> from markovia import ARIMA
+        >>> found = ARIMA((1, 0, 0)).fit([1.0, 0.5, 0.7, -0.2, 0.1, 0.4, -0.6, -0.1]).summary()
+        >>> sorted(found.facts), list(found.values)
+        (['AIC', 'BIC', 'converged', 'iterations', 'log likelihood', 'numbers'], ['ar1', 'variance'])
+        """
+        values, errors = self._values()
+        facts = self._facts()
+        if sequences is not None:
+            given = self._read(sequences, lengths, by, inputs)
+            facts = {**facts, **self._criteria(given)}
+        return SeriesSummary.of(repr(self), facts, values, errors)
+
+    def _criteria(self, given: GivenSequences) -> dict[str, Any]:
+        """Return how well the model fits some sequences."""
+        return {"steps": len(given.rows.values), "log likelihood": float(self._log_prob(given).sum())}
+
+    def __str__(self) -> str:
+        # a fitted model says what it learned
+        return str(self.summary()) if "n_iter_" in vars(self) else repr(self)
+
     def _read(self, sequences: Any, lengths: Lengths, by: str | None, inputs: Any = None) -> GivenSequences:
         rows = read_sequences(sequences, lengths, by=by)
         if inputs is None:
@@ -64,7 +114,7 @@ class SequenceModel(Savable):
     def score(
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
     ) -> float:
-        """Return log p(x) of all sequences together."""
+        """Return log p(x) of all sequences together: a total, as in hmmlearn; `log_prob` has that of each sequence."""
         return float(self._log_prob(self._read(sequences, lengths, by, inputs)).sum())
 
     @guided
@@ -113,6 +163,14 @@ class CountedSequenceModel(SequenceModel):
     ) -> float:
         """Return Akaike's information criterion on sequences; smaller is better."""
         return 2.0 * self.n_free - 2.0 * self.score(sequences, lengths, by=by, inputs=inputs)
+
+    def _criteria(self, given: GivenSequences) -> dict[str, Any]:
+        found = super()._criteria(given)
+        free, twice = self.n_free, 2.0 * found["log likelihood"]
+        return {
+            **found, "free parameters": free, "AIC": 2.0 * free - twice,
+            "BIC": free * float(np.log(self._counted(given.rows))) - twice,
+        }  # fmt: skip
 
     def _counted(self, rows: Sequences) -> int:
         """Return how many observations sequences are."""

@@ -49,6 +49,25 @@ class ChainData(NamedTuple):
         return states if self.last is None else self.last[states]
 
 
+class DecodedPaths(list[Ints]):
+    """The states of each sequence, one array each.
+
+    Attributes
+    ----------
+    log_prob
+        log p(states, x) of each sequence; None where states were decoded one by one, and are no path.
+    """
+
+    log_prob: Array | None = None
+
+    @classmethod
+    def of(cls, paths: list[Ints], log_prob: Array | None = None) -> "DecodedPaths":
+        """Return paths with their log probabilities."""
+        found = cls(paths)
+        found.log_prob = log_prob
+        return found
+
+
 class StateQuestions(CountedSequenceModel):
     """The verbs of models with hidden states; they take sequences as `fit` does, and `inputs` where there were some."""
 
@@ -114,12 +133,24 @@ class StateQuestions(CountedSequenceModel):
     def decode(
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
         method: Literal["viterbi", "max-marginal"] = "viterbi", parallel: Parallel = None,
-    ) -> list[Ints]:  # fmt: skip
-        """Return the states of each sequence: the most probable path, or at each step the most probable state."""
+    ) -> DecodedPaths:  # fmt: skip
+        """Return the states of each sequence: the most probable path, or at each step the most probable state.
+
+        It is a list of arrays; `log_prob` of it has log p(path, x) of each most probable path.
+
+        Examples
+        --------
+        >>> from markovia import HMM
+        >>> diary = HMM(2, start=[0.8, 0.2], transition=[[0.6, 0.4], [0.5, 0.5]], symbols=[1, 2, 3],
+        ...     emission_params={"probs": [[0.2, 0.4, 0.4], [0.5, 0.4, 0.1]]})
+        >>> best = diary.decode([3, 1, 3])
+        >>> best[0].tolist(), float(np.exp(best.log_prob[0]).round(6))
+        ([0, 1, 0], 0.0128)
+        """
         check("method", method, Choice(("viterbi", "max-marginal")))
         if method == "max-marginal":
             found = self.smooth(sequences, lengths, by=by, inputs=inputs, parallel=parallel)
-            return [one.argmax(axis=1) for one in found]
+            return DecodedPaths([one.argmax(axis=1) for one in found])
         asked = self._ask(sequences, lengths, by, inputs)
         if parallel is None:
             paths, log_probs = asked.chain.best(asked.seen)
@@ -128,7 +159,7 @@ class StateQuestions(CountedSequenceModel):
             paths, log_probs = parallel_best(asked.chain, asked.seen)
         if (log_probs == -np.inf).any():
             refuse(asked.chain.filter(asked.seen).stuck, asked.data.at)
-        return asked.data.split(asked.path(paths))
+        return DecodedPaths.of(asked.data.split(asked.path(paths)), log_probs)
 
     @guided
     def predict(

@@ -4,17 +4,21 @@ A subclass filters (`_forecast`); Gaussian ones filter on over steps of which no
 """
 
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from markovia.data.sequences.sequences import Lengths, Sequences
+from markovia.errors import UnsupportedModel
 from markovia.inference.sequences.forecast import Forecast
+from markovia.inference.sequences.padded import PerSequence
 from markovia.models.temporal.sequence_model import GivenSequences, SequenceModel, inputs_of_steps
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_level
 from markovia.runtime.keyword_advice import guided
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class StateSpaceModel(SequenceModel):
@@ -56,7 +60,43 @@ class StateSpaceModel(SequenceModel):
         given, ahead = self._read(sequences, lengths, by, inputs), None
         if given.inputs is not None:
             ahead = inputs_of_steps("future_inputs", future_inputs, steps, given.inputs.shape[1])
-        return replace(self._forecast(given, steps, ahead, level), dates=given.rows.dates_ahead(steps))
+        return self._forecast(given, steps, ahead, level).after(given.rows, steps)
+
+    def _expected(self, given: GivenSequences) -> PerSequence:
+        """Return the mean of each step given those before."""
+        raise UnsupportedModel(
+            "each step given those before is not kept here; forecast() after the steps before has its law"
+        )
+
+    @guided
+    def predict(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None
+    ) -> PerSequence:
+        """Return what each step was expected to be given those before: one array (steps, numbers) a sequence.
+
+        `forecast` says what comes after the last step, `smooth` what is known of states from the whole.
+
+        Examples
+        --------
+        >>> from markovia import ARIMA
+        >>> ARIMA((1, 0, 0), params=[0.5, 1.0]).predict([2.0, 4.0, 1.0])[0][:, 0].tolist()
+        [0.0, 1.0, 2.0]
+        """
+        return self._expected(self._read(sequences, lengths, by, inputs))
+
+    @guided
+    def plot(
+        self, sequences: Any, steps: int = 12, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
+        future_inputs: Any = None, level: float = 0.95, sequence: int = 0, last: int | None = None,
+        ax: "Axes | None" = None, title: str | None = None,
+    ) -> Any:  # fmt: skip
+        """Draw a sequence and the forecast of some steps after it; see `markovia.plotting.plot_forecast`."""
+        ahead = self.forecast(
+            sequences, steps, lengths, by=by, inputs=inputs, future_inputs=future_inputs, level=level
+        )
+        seen = self._read(sequences, lengths, by).rows
+        numbers = seen.split(seen.numbers())
+        return ahead.plot(numbers, sequence=sequence, last=last, ax=ax, title=title)
 
 
 def continued(given: GivenSequences, steps: int, ahead: Array | None) -> GivenSequences:

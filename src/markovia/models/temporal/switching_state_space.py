@@ -7,8 +7,9 @@ Answers are those of `markovia.inference.sequences.switching_filter`, learning i
 
 # ruff: noqa: N803, N806 (letters of the literature)
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,7 +33,7 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.hidden_states.component_nodes import add_vector
 from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, check_count, check_options
 from markovia.runtime.estimator import Estimator
 from markovia.runtime.keyword_advice import guided_settings
@@ -227,17 +228,36 @@ observation_offset_, regime_start_, regime_transition_
 
     def _forecast(self, given: GivenSequences, steps: int, ahead: Array | None, level: float) -> Forecast:
         # laws are the mixtures of regimes
-        model, observed, states = self._regimes, [], []
+        model, observed, states, last = self._regimes, [], [], []
         for one in self._forward(continued(given, steps, ahead).rows):
+            last.append(tuple(part[-steps - 1] for part in (one.logs, one.mean, one.cov)))
             w = np.exp(one.prior_logs[-steps:])
             observed.append(GaussianSteps(w, *(part[-steps:] for part in _seen(model, one))))
             states.append(GaussianSteps(w, one.prior_mean[-steps:], one.prior_cov[-steps:]))
         regimes = PerSequence([law.weights for law in states], single=given.rows.single)
-        return Forecast(observed, states, level, given.rows.single, regimes)
+        paths = partial(self._paths_ahead, last, steps)
+        return Forecast(observed, states, level, given.rows.single, regimes, paths=paths)
+
+    def _expected(self, given: GivenSequences) -> PerSequence:
+        return self.filter(given.rows).expected
+
+    def _paths_ahead(
+        self, last: list[tuple[Array, ...]], steps: int, n: int, rng: np.random.Generator
+    ) -> list[Array]:
+        """Draw paths that begin in the law of each last state and regime, which is a Gaussian a regime."""
+        model = self._regimes
+        begins = [model._replace(start=logs, mean=mean, cov=cov) for logs, mean, cov in last]
+        return [self._walked(begin, steps + 1, n, rng)[0][:, 1:] for begin in begins]
 
     def _draw(self, steps: int, n: int, inputs: Any, seed: Seed) -> tuple[list[Any], ...]:
         # what is hidden are states and regimes
-        model, rng = self._regimes, generator(seed)
+        y, x, s = self._walked(self._regimes, steps, n, generator(seed))
+        return list(y), list(x), list(s)
+
+    def _walked(
+        self, model: Regimes, steps: int, n: int, rng: np.random.Generator
+    ) -> tuple[Array, Array, Ints]:
+        """Draw n sequences of observations, states and regimes."""
         spread, noise, first = (_roots(cov) for cov in (model.Q, model.R, model.cov))
         chain = np.cumsum(np.exp(model.moves), axis=1)
         s = np.empty((n, steps), dtype=np.int64)
@@ -255,7 +275,7 @@ observation_offset_, regime_start_, regime_transition_
             else:
                 x[:, t] = model.mean[k] + drawn(first, k)
             y[:, t] = np.einsum("nab,nb->na", model.C[k], x[:, t]) + model.d[k] + drawn(noise, k)
-        return list(y), list(x), list(s)
+        return y, x, s
 
     def unroll(self, T: int) -> BayesianNetwork:
         """Return the network over T steps: regimes `s@0`, states `x0@0`, ... and observations `y0@0`, ....
@@ -321,6 +341,23 @@ observation_offset_, regime_start_, regime_transition_
         )
         found.warn(self.tol)
         return self
+
+    def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        model = self._regimes
+        named = (
+            "transition",
+            "transition_offset",
+            "transition_cov",
+            "observation",
+            "observation_offset",
+            "observation_cov",
+        )
+        chain = {"regime_start": np.exp(model.start), "regime_transition": np.exp(model.moves)}
+        return {**chain, **{n: np.asarray(x) for n, x in zip(named, model[2:8], strict=True)}}, {}
+
+    def _facts(self) -> dict[str, Any]:
+        history = vars(self).get("log_likelihoods_")
+        return {"log likelihood": None if history is None else float(max(history))} | super()._facts()
 
     # -- running -----------------------------------------------------------------------------------------------
 

@@ -117,7 +117,10 @@ class TopicModel(TransformingEstimator, Savable):
         return float(np.exp(-total / n))
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return the log probability a word, by completion; larger is better."""
+        """Return the mean log probability a word, by completion; larger is better, and `perplexity` is exp(-score).
+
+        scikit-learn's LDA returns the total of a bound for the documents as they are instead.
+        """
         total, n = self._completion(self._corpus(X), 0)
         return float(total / n)
 

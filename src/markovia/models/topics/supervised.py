@@ -124,7 +124,7 @@ class SupervisedLDA(SampledTopics):
         return self.classes_[(proportions @ self.coef_.T).argmax(axis=1)]
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
-        """Return R squared of numbers or the share of classes that are right; without y the log probability a word."""
+        """Return R squared of numbers or the share of classes that are right; without y the mean log probability a word."""
         if y is None:
             return super().score(X)
         seen, told = np.asarray(y), self.predict(X)

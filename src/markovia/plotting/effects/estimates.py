@@ -106,6 +106,30 @@ def plot_synthetic_control(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
+def plot_event_study(found: Any, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw effects by the time from the start of a treatment, with their intervals; before it there should be none."""
+    ax = plain_axes(ax, 6.0, 3.5)
+    study = found.event_study()
+    reach = [study["value"] - study["low"], study["high"] - study["value"]]
+    ax.errorbar(study.index, study["value"], yerr=reach, fmt="o", color=style.NODE_BORDER, capsize=3)
+    ax.axvline(-0.5, color=style.EDGE, linestyle="--", linewidth=0.8)
+    ax.axhline(0, color=style.EDGE, linewidth=0.8)
+    ax.set_xlabel("periods from the start")
+    ax.set_ylabel(f"effect on {found.average.outcome}", parse_math=False)
+    return ax
+
+
+def plot_dose_response(found: Any, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the mean outcome at each dose of a treatment, with its intervals."""
+    ax = plain_axes(ax, 6.0, 3.5)
+    curve = found.to_pandas()
+    ax.fill_between(curve.index, curve["low"], curve["high"], color=style.FAINT)
+    ax.plot(curve.index, curve["value"], color=style.NODE_BORDER, linewidth=2)
+    ax.set_xlabel(found.treatment, parse_math=False)
+    ax.set_ylabel(f"mean {found.outcome}", parse_math=False)
+    return ax
+
+
 def plot_effect_report(report: Any) -> "np.ndarray[Any, Any]":
     """Draw the forest, the balance, the refutations and the contour of a report, those that it has; return the axes."""
     parts: list[Any] = [lambda ax: plot_effects([report.effect], ax=ax)]

@@ -384,7 +384,7 @@ def curve(posterior: Any, name: str, sd: float | None) -> list[tuple[float | Non
 def _density(posterior: Any, name: str, xs: Any) -> Any:
     """Return the density at some points: differences of the distribution function, or of counts of draws."""
     half = (xs[1] - xs[0]) / 2
-    if hasattr(posterior, "cdf"):
+    if posterior.info.exact:
         return (posterior.cdf(xs + half, name) - posterior.cdf(xs - half, name)) / (2 * half)
     draws = np.sort(np.asarray(posterior.sample(4000, seed=0)[name]).ravel())
     above, below = np.searchsorted(draws, xs + 2 * half), np.searchsorted(draws, xs - 2 * half)

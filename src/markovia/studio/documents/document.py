@@ -12,6 +12,7 @@ from typing import Any
 
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.runtime import ports
+from markovia.studio.documents.endpoints import StaleRevision
 
 MOST_STEPS = 200
 """Steps that can be undone."""
@@ -39,6 +40,8 @@ class Document:
         self.id = id
         self.file = file
         self.about = about
+        self.revision = 0
+        """Counts changes, undone and redone ones too: who has seen another number has seen another model."""
         self.lock = threading.RLock()
         self._steps = [snapshot]
         self._at = 0
@@ -66,19 +69,33 @@ class Document:
         """Whether a step was undone."""
         return self._at + 1 < len(self._steps)
 
-    def change(self, edit: Callable[[Snapshot], Snapshot]) -> None:
-        """Append what an edit makes of the present snapshot; what was undone before is forgotten."""
+    def change(self, edit: Callable[[Snapshot], Snapshot], seen: int | None = None) -> None:
+        """Append what an edit makes of the present snapshot; what was undone before is forgotten.
+
+        `seen` is the revision that the editor saw; where the document has another one by now, it stays as it is.
+        """
         with self.lock:
+            self._check_seen(seen)
             after = edit(self.now)
             self._steps = [*self._steps[: self._at + 1], after][-MOST_STEPS - 1 :]
             self._at = len(self._steps) - 1
+            self.revision += 1
 
-    def step(self, by: int) -> None:
+    def _check_seen(self, seen: int | None) -> None:
+        if seen is not None and seen != self.revision:
+            raise StaleRevision(
+                f"{self.now.name!r} was changed elsewhere (revision {self.revision}, and you saw {seen}); "
+                "reload it, or send the change again without a revision to make it all the same"
+            )
+
+    def step(self, by: int, seen: int | None = None) -> None:
         """Undo (-1) or redo (1)."""
         with self.lock:
+            self._check_seen(seen)
             if not 0 <= self._at + by < len(self._steps):
                 raise InvalidArgument(f"there is nothing to {'undo' if by < 0 else 'redo'}")
             self._at += by
+            self.revision += 1
 
     def kept(self) -> dict[str, Any]:
         """Return the present step and those around it as JSON can hold them; for one thread at a time."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
-from markovia.errors import InvalidArgument, InvalidTable, UnsupportedModel
+from markovia.errors import DuplicateName, InvalidArgument, InvalidTable, UnsupportedModel
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian, StateRegressions
 from markovia.factors.local_models.noisy import NoisyAnd, NoisyOr
 from markovia.factors.quantities.quantity import Quantity
@@ -133,6 +133,10 @@ class Move(Edit, tag="move"):
     positions: dict[Name, tuple[Coordinate, Coordinate]]
 
 
+class Tidy(Edit, tag="tidy"):
+    """Lay all nodes out anew, as when the model was opened."""
+
+
 class SetName(Edit, tag="name"):
     """Name the model."""
 
@@ -141,7 +145,7 @@ class SetName(Edit, tag="name"):
 
 AnyEdit = (
     AddNode | AddNumberNode | RemoveNode | Rename | Connect | Disconnect | SetStates | SetTable | SetLocal | Note
-    | Move | SetName
+    | Move | Tidy | SetName
 )  # fmt: skip
 
 
@@ -152,6 +156,8 @@ def edited(snapshot: Snapshot, edit: Any) -> Snapshot:
     if isinstance(edit, Move):
         known = {n: p for n, p in edit.positions.items() if n in snapshot.positions}
         return replace(snapshot, positions={**snapshot.positions, **known})
+    if isinstance(edit, Tidy):
+        return replace(snapshot, positions={})  # who draws them next finds places for all
     model = snapshot.model
     if not isinstance(model, Model):
         raise UnsupportedModel("this is a graph without numbers; the studio edits networks")
@@ -191,10 +197,12 @@ def _followed(snapshot: Snapshot, edit: Any) -> Snapshot:
 
 
 def _add_node(model: BayesianNetwork, edit: AddNode) -> None:
+    _check_free(model, edit.name)
     model.add(edit.name, states=edit.states, parents=edit.parents, p="uniform")
 
 
 def _add_number(model: BayesianNetwork, edit: AddNumberNode) -> None:
+    _check_free(model, edit.name)
     model.add(edit.name, LinearGaussian(0.0, {}, 1.0))
 
 
@@ -205,7 +213,14 @@ def _remove(model: BayesianNetwork, edit: RemoveNode) -> None:
     model.remove(edit.name)
 
 
+def _check_free(model: Any, name: str) -> None:
+    if name in model:
+        raise DuplicateName(f"the model already has a node {name!r}; give the new one another name")
+
+
 def _rename(model: Any, edit: Rename) -> None:
+    if edit.to != edit.name:
+        _check_free(model, edit.to)
     model.rename(edit.name, edit.to)
 
 

@@ -27,6 +27,13 @@ class NotFound(Refused):
     kind = "NotFound"
 
 
+class StaleRevision(Refused):
+    """A change of a document that was changed by somebody else meanwhile."""
+
+    status = 409
+    kind = "StaleRevision"
+
+
 class TooBig(Refused):
     """A body, or what it unpacks to, beyond the limit."""
 
@@ -67,6 +74,16 @@ class Call(Generic[B]):
     def document(self) -> "Document":
         """The open document whose id is in the address."""
         return self.workspace.document(self.path["id"])
+
+    @property
+    def revision(self) -> int | None:
+        """The revision of the document that the client has seen, where it says so."""
+        said = self.query.get("revision")
+        if said is None:
+            return None
+        if not said.isdecimal() or len(said) > 15:
+            raise Refused(f"revision is a whole number, not {said[:40]!r}")
+        return int(said)
 
 
 class File(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from msgspec import UNSET
 
-from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnsupportedModel
+from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnsupportedModel, check_known
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.quantities.soft_findings import Interval
 from markovia.factors.tables.evidence import Not, read_finding
@@ -17,13 +17,16 @@ from markovia.studio.documents import messages as m
 from markovia.studio.documents.views import state_labels
 
 
-def findings(model: GraphicalModel, given: Mapping[str, m.Finding]) -> dict[str, Any]:
-    """Return findings as the evidence that the library takes."""
-    return {name: evidence_of(model.variable(name), said) for name, said in given.items()}
+def findings(model: GraphicalModel, given: Mapping[str, m.Finding | m.Cell]) -> dict[str, Any]:
+    """Return findings as the evidence that the library takes; what is null is not known."""
+    check_known(given, model.variables)
+    return {name: evidence_of(model.variable(name), said) for name, said in given.items() if said is not None}
 
 
-def evidence_of(variable: Any, said: m.Finding) -> Any:
-    """Return one finding as evidence."""
+def evidence_of(variable: Any, said: m.Finding | m.Cell) -> Any:
+    """Return one finding, or a plain cell, as evidence."""
+    if not isinstance(said, m.Finding):
+        return cell_of(variable, said)
     parts = [
         p for p in (said.state, said.excluded, said.weights, said.value, said.interval) if p is not UNSET
     ]
@@ -48,6 +51,17 @@ def evidence_of(variable: Any, said: m.Finding) -> Any:
     if said.value is not UNSET:
         return state_of(variable, f"{said.value:g}")
     raise InvalidEvidence(f"{variable.name!r} has states, so an interval says nothing about it")
+
+
+def cell_of(variable: Any, cell: m.Cell) -> Any:
+    """Return the state or the number that a plain cell means."""
+    if isinstance(variable, Quantity):
+        if isinstance(cell, str | bool) or cell is None:
+            raise InvalidArgument(f"{variable.name!r} is a number, and {cell!r} is none")
+        return float(cell)
+    if isinstance(cell, str):
+        return state_of(variable, cell)
+    return variable.states[variable.index(cell)]
 
 
 def setting(model: GraphicalModel, name: str, said: str | float) -> Any:

@@ -27,10 +27,15 @@ class Finding(Strict, omit_defaults=True):
     interval: tuple[Number | None, Number | None] | UnsetType = UNSET
 
 
+Cell = str | float | int | bool | None
+Given = dict[Name, Finding | Cell]
+"""What is known, by variable: a finding, or plainly its state or number; null is not known."""
+
+
 class Question(Strict, kw_only=True):
     """What every question says: findings, interventions, and optionally the engine to ask."""
 
-    given: dict[Name, Finding] = {}
+    given: Given = {}
     do: dict[Name, str | Number] = {}
     engine: Name = "auto"
 
@@ -296,6 +301,7 @@ class View(Struct):
     redo: bool = False
     file: str | None = None
     cost: Cost | None = None
+    revision: int = 0
 
 
 class NodeParent(Struct):
@@ -361,6 +367,8 @@ class Summary(Struct):
     nodes: int
     edges: int
     changed: bool
+    file: str | None = None
+    revision: int = 0
 
 
 class Example(Struct):

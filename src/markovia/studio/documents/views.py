@@ -32,7 +32,8 @@ MOST_ENTRIES = 65_536
 
 def view_of(document: Document, limit: float = 30.0) -> View:
     """Return the document as it is drawn; nodes that have no position yet get one."""
-    snapshot = document.now
+    with document.lock:
+        snapshot, revision = document.now, document.revision
     names, edges = graph_of(snapshot.model)
     sizes = {n: box(snapshot.model, n) for n in names}
     positions = placed(snapshot, names, edges, sizes)
@@ -58,6 +59,7 @@ def view_of(document: Document, limit: float = 30.0) -> View:
         redo=document.can_redo,
         file=document.file,
         cost=cost_of(model, limit),
+        revision=revision,
     )
 
 

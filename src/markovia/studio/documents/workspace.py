@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -98,7 +99,13 @@ class Workspace:
         """Open an empty network."""
         from markovia.models.graphical.bayesian_network import BayesianNetwork
 
-        return self.add(BayesianNetwork(name=name), name)
+        own = self.free_name(name)
+        return self.add(BayesianNetwork(name=own), own)
+
+    def free_name(self, name: str) -> str:
+        """Return a name that no open document has: with a number behind it where one does."""
+        taken = {document.now.name for document in self.documents}
+        return next(n for k in count(1) if (n := name if k == 1 else f"{name} {k}") not in taken)
 
     # -- files ---------------------------------------------------------------------------------------------------
 

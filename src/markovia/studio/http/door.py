@@ -47,6 +47,8 @@ class Door:
         What the Host header may say, without the port; None for anything.
     port
         The port that the server is bound to, which is part of the cookie's name.
+    unguarded
+        Paths that need no token.
     """
 
     def __init__(
@@ -55,7 +57,9 @@ class Door:
         token: str | None,
         hosts: tuple[str, ...] | None = ("127.0.0.1", "localhost", "[::1]"),
         port: int = 0,
+        unguarded: tuple[str, ...] = (),
     ) -> None:
+        self.unguarded = unguarded
         self.app, self.token, self.hosts = app, token, hosts
         self.cookie = f"markovia-{port}"
 
@@ -86,7 +90,7 @@ class Door:
             if self.token is not None and scope["path"] == "/" and token:
                 await self._welcome(token[0], marked)
                 return
-            if self._known(headers):
+            if scope["path"] in self.unguarded or self._known(headers):
                 await self.app(scope, receive, marked)
                 return
             refusal = (401, "this needs the token of the address that was printed", "NoToken")

@@ -8,6 +8,7 @@ import msgspec
 from markovia.errors import MarkoviaError, TooLarge
 from markovia.studio.documents.endpoints import Busy, Call, Costly, Endpoint, File, Refused, TooBig
 from markovia.studio.documents.messages import Problem
+from markovia.studio.documents.wording import in_page_words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -131,7 +132,7 @@ def refusal(error: Exception) -> "Response":
     kind = error.kind if isinstance(error, Refused) else type(error).__name__
     cycle = getattr(error, "cycle", None)
     problem = Problem(
-        " ".join(str(error).split()),
+        in_page_words(str(error)),
         kind,
         getattr(error, "estimate", None) or None,
         None if cycle is None else list(cycle),

@@ -1,5 +1,6 @@
 """Uploaded tables, jobs and causal questions: what starts, or is answered, when a request arrives."""
 
+import re
 import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -111,6 +112,7 @@ def start(call: Call[Start]) -> Job:
     if isinstance(asked, LearnStructure):
         into = None if asked.into is None else call.workspace.document(asked.into)
         name = tables_of(call).get(asked.data).name.rsplit(".", 1)[0]
+        name = f"{name} ({asked.method})"  # beside the table's own name, which its columns have
         arguments, finish = _structure(asked, arguments["data"], name), _opening(call.workspace, into)
     elif isinstance(asked, DrawPosterior):
         arguments = _posterior(call, asked)
@@ -201,14 +203,26 @@ def _opening(workspace: Workspace, into: Document | None) -> Callable[[Any], Any
         if document is not None and _same(document, model):
             same = graph_of(document.now.model)[1] == graph_of(model)[1]  # another graph gets another layout
             places = document.now.positions if same else {}
-            document.change(lambda before: replace(before, model=model, positions=places))
+            now = document.now.name
+            named = workspace.free_name(made["name"]) if _named_by_table(now, made["name"]) else now
+            document.change(lambda before: replace(before, model=model, name=named, positions=places))
         else:
-            document = workspace.add(model, made["name"])
+            document = workspace.add(model, workspace.free_name(made["name"]))
             document.unsaved()
         workspace.autosave(document)
         return {**result, "model": document.id}
 
     return finish
+
+
+def _named_by_table(name: str, learned: str) -> bool:
+    """Say whether a document is still called after its table, or after what was learned from it before."""
+    table = learned.rpartition(" (")[0]
+    return (
+        bool(table)
+        and learned != name
+        and re.fullmatch(re.escape(table) + r"( \([\w-]+\))?( \d+)?", name) is not None
+    )
 
 
 def _same(document: Document, model: Any) -> bool:

@@ -14,6 +14,7 @@ import msgspec
 
 from markovia.errors import MarkoviaError
 from markovia.runtime import progress, registry
+from markovia.studio.documents.wording import in_page_words
 
 OFTEN = 0.1
 """Seconds between two reports of progress."""
@@ -77,7 +78,7 @@ def main() -> None:
             files = sorted(p.name for p in folder.iterdir() if p.is_file())
             report.send("done", result, _told(heard), files[0] if files else None)
         except MarkoviaError as error:
-            report.send("failed", " ".join(str(error).split()), _told(heard))
+            report.send("failed", in_page_words(str(error)), _told(heard))
         except MemoryError:
             report.send("failed", "there is not enough memory for this", _told(heard))
         except Exception as error:
@@ -90,7 +91,8 @@ def main() -> None:
 
 def _told(heard: Any) -> list[str]:
     """Return the warnings of markovia, each once."""
-    return list(dict.fromkeys(str(w.message) for w in heard if w.category.__module__ == "markovia.errors"))
+    told = (in_page_words(str(w.message)) for w in heard if w.category.__module__ == "markovia.errors")
+    return list(dict.fromkeys(told))
 
 
 def _end_with_server() -> None:

@@ -23,7 +23,7 @@ from markovia.runtime.whole_files import write_whole
 from markovia.studio.documents import answers, messages
 from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, File, endpoint
-from markovia.studio.documents.findings import told_findings, told_interventions
+from markovia.studio.documents.findings import findings, told_findings, told_interventions
 from markovia.studio.documents.views import view_of
 from markovia.studio.documents.workspace import Workspace
 from markovia.studio.sharing import report_text
@@ -224,7 +224,8 @@ def _now() -> str:
 def answer_report(call: Call[messages.Question]) -> File:
     """Answer the model with these findings as one HTML file that stays interactive without a server."""
     document = call.document
-    given = msgspec.to_builtins(call.body.given)
+    model = document.now.model
+    given = told_findings(model, findings(model, call.body.given))  # as the page says them, plain cells too
     made = report_of(
         call.workspace, document, given, call.body.do, engine=call.body.engine, source=document.file
     )

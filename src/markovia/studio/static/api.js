@@ -46,6 +46,7 @@ export function createApi(base = "") {
   const post = async (/** @type {string} */ path, /** @type {any} */ body) => (await call("POST", path, body)).json();
   const remove = async (/** @type {string} */ path) => (await call("DELETE", path)).json();
   const model = (/** @type {string} */ id, tail = "") => `/api/models/${encodeURIComponent(id)}${tail}`;
+  const seen = (/** @type {number | null} */ revision) => (revision === null ? "" : `?revision=${revision}`);
   const on = (/** @type {string} */ verb) => (/** @type {string} */ id, /** @type {Question} */ question) => post(model(id, "/" + verb), question);
 
   return {
@@ -64,12 +65,12 @@ export function createApi(base = "") {
     file: async (id, format) => (await call("GET", model(id, `/file?format=${encodeURIComponent(format)}`))).blob(),
     /** @param {string} id @param {{file: string, format?: string}} body */
     save: (id, body) => post(model(id, "/save"), body),
-    /** @param {string} id @returns {Promise<View>} */
-    undo: (id) => post(model(id, "/undo"), {}),
-    /** @param {string} id @returns {Promise<View>} */
-    redo: (id) => post(model(id, "/redo"), {}),
-    /** @param {string} id @param {Record<string, any>} op @returns {Promise<View>} */
-    edit: (id, op) => post(model(id, "/edit"), op),
+    /** A change says which revision it was made on; null makes it on whatever there is. @param {string} id @param {number | null} [revision] @returns {Promise<View>} */
+    undo: (id, revision = null) => post(model(id, `/undo${seen(revision)}`), {}),
+    /** @param {string} id @param {number | null} [revision] @returns {Promise<View>} */
+    redo: (id, revision = null) => post(model(id, `/redo${seen(revision)}`), {}),
+    /** @param {string} id @param {Record<string, any>} op @param {number | null} [revision] @returns {Promise<View>} */
+    edit: (id, op, revision = null) => post(model(id, `/edit${seen(revision)}`), op),
     /** @param {string} id @param {string} name */
     node: (id, name) => get(model(id, `/nodes/${encodeURIComponent(name)}`)),
     marginals: on("marginals"),

@@ -101,6 +101,7 @@ const ICONS = {
   trash: "M3 4.5h10M6 4.5v-2h4v2M4.5 4.5l.5 9h6l.5-9",
   pin: "M8 10v4M4.5 10h7L10 7V2.5H6V7Z",
   chevron: "M6 4l4 4-4 4",
+  tidy: "M6 2h4v3H6ZM2 11h4v3H2ZM10 11h4v3h-4ZM8 5v3M4 11V8h8v3",
 };
 
 /**
@@ -206,15 +207,27 @@ let pickers = 0;
  * @param {"info" | "error"} [kind]
  */
 export function toast(text, kind = "info") {
-  const root = document.querySelector(".mk") ?? document.body;
-  let shelf = root.querySelector(":scope > .mk-toasts");
-  if (!shelf) root.append((shelf = h("div", { class: "mk-toasts", role: "status", "aria-live": "polite" })));
+  const shelf = shelved();
   const note = h("div", { class: `mk-toast mk-toast-${kind}`, role: kind === "error" ? "alert" : undefined },
     h("span", null, text), button(null, () => note.remove(), { icon: "close", label: "Dismiss" }));
   for (const other of [...shelf.children]) if (other.textContent === text) other.remove(); // said already
   shelf.append(note);
   while (shelf.children.length > 3) shelf.firstElementChild?.remove();
-  setTimeout(() => note.remove(), kind === "error" ? 12_000 : 4_000);
+  setTimeout(() => note.remove(), kind === "error" ? 8_000 : 4_000);
+}
+
+/** Where messages stand: in the dialog that is open, which covers the page, else on the page. */
+function shelved() {
+  const page = document.querySelector(".mk") ?? document.body;
+  const shelf = document.querySelector(".mk-toasts") ?? h("div", { class: "mk-toasts", role: "status", "aria-live": "polite" });
+  const place = [...document.querySelectorAll("dialog[open]")].at(-1) ?? page;
+  if (shelf.parentElement !== place) place.append(shelf);
+  return shelf;
+}
+
+/** Errors are gone once what they were about was done. */
+export function clearErrors() {
+  for (const note of document.querySelectorAll(".mk-toast-error")) note.remove();
 }
 
 /**
@@ -229,7 +242,11 @@ export function dialog(title, body, extra = "") {
     /** @type {any} */
     let result = null;
     const close = (/** @type {any} */ value) => { result = value; box.close(); };
-    const box = h("dialog", { class: `mk-dialog ${extra}`, "aria-label": title, onclose: () => { box.remove(); resolve(result); } },
+    const box = h("dialog", { class: `mk-dialog ${extra}`, "aria-label": title, onclose: () => {
+      if (box.querySelector(".mk-toasts")) shelved(); // the dialog goes, what was said stays its time
+      box.remove();
+      resolve(result);
+    } },
       h("header", { class: "mk-dialog-head" }, h("h2", null, title),
         button(null, () => close(null), { icon: "close", label: "Close" })),
       body(close));

@@ -206,7 +206,9 @@ export function mountGraph(element, { store, actions }) {
       laidOut = id;
       drawnFrame = null;
       if (state.camera) camera = { ...state.camera };
-      else fit(false);
+      const kept = state.camera && !(measured && outgrown());
+      if (!kept && boxes.size) fit(false);
+      else if (!kept) move({ x: 0, y: 0, k: 1 });
       moving = false;
     }
     refreshAll = true;
@@ -253,7 +255,7 @@ export function mountGraph(element, { store, actions }) {
     resting = window.setTimeout(() => {
       moving = false;
       request();
-      store.set({ camera: { ...camera } });
+      store.set({ camera: { x: camera.x, y: camera.y, k: camera.k, ...size } });
     }, 150);
   }
 
@@ -277,6 +279,24 @@ export function mountGraph(element, { store, actions }) {
     if (!drawings.has(name)) setTimeout(focus, 300);
   }
 
+  /** The free place for a new node that is nearest to the middle of what is seen. */
+  function emptySpot(width = 150, height = 70) {
+    const taken = [...boxes.values()];
+    const free = (/** @type {{x: number, y: number}} */ at) => !taken.some((box) =>
+      Math.abs(box.x - at.x) < (box.width + width) / 2 + 14 && Math.abs(box.y - at.y) < (box.height + height) / 2 + 20);
+    const steps = [...Array(41).keys()].map((step) => step - 20);
+    const places = steps.toReversed().flatMap((down) => steps.map((across) => ({ x: camera.x + across * 90, y: camera.y + down * 55 })));
+    places.sort((a, b) => Math.hypot(a.x - camera.x, a.y - camera.y) - Math.hypot(b.x - camera.x, b.y - camera.y));
+    const at = places.find(free) ?? camera;
+    return [Math.round(at.x), Math.round(at.y)];
+  }
+
+  /** Move the view only as far as a node needs to be seen. @param {string} name */
+  function bringInto(name) {
+    const box = boxes.get(name);
+    if (box && !inside(box, seen(camera, size, -Math.min(60, size.width / 4)))) move({ x: box.x, y: box.y, k: camera.k }, true);
+  }
+
   /** @param {{clientX: number, clientY: number}} event */
   function point(event) {
     const rect = element.getBoundingClientRect();
@@ -286,14 +306,34 @@ export function mountGraph(element, { store, actions }) {
 
   // ------------------------------------------------------------------ life
 
+  /** Whether a window of another size needs another camera: all was seen before, and now not, or it was just fitted in. @param {{width: number, height: number}} before */
+  function refits(before) {
+    const frame = frameOf(boxes.values());
+    if (!frame) return false;
+    const whole = (/** @type {{width: number, height: number}} */ view) => {
+      const there = seen(camera, view, 2);
+      return frame.left >= there.left && frame.right <= there.right && frame.top >= there.top && frame.bottom <= there.bottom;
+    };
+    const fitted = cameraOn(frame, before);
+    const same = Math.abs(fitted.k / camera.k - 1) < 0.01 && Math.hypot(fitted.x - camera.x, fitted.y - camera.y) * camera.k < 3;
+    return same || (whole(before) && !whole(size));
+  }
+
+  /** Whether the camera that is remembered was for a window of another size, and shows too little here. */
+  function outgrown() {
+    const { width, height } = state.camera ?? {};
+    return Boolean(width && height && (width !== size.width || height !== size.height) && refits({ width, height }));
+  }
+
   const watch = new ResizeObserver(([entry]) => {
     const { width, height } = entry.contentRect;
     if (!width || !height) return;
     const first = !measured;
+    const before = size;
     measured = true;
     size = { width, height };
     drawnFrame = null;
-    if (first && state.view && !state.camera) fit(false);
+    if (first ? state.view && (!state.camera || outgrown()) : refits(before)) fit(false);
     request();
   });
   watch.observe(element);
@@ -327,7 +367,7 @@ export function mountGraph(element, { store, actions }) {
   attachKeys(surface);
   takeView();
   return {
-    canvas, fit, reveal, move,
+    canvas, fit, reveal, move, emptySpot, bringInto,
     camera: () => camera,
     destroy: () => { off(); watch.disconnect(); element.replaceChildren(); },
   };

@@ -25,7 +25,7 @@ export class NodeDrawing {
     this.node = node;
     this.level = -1;
     this.zoom = 1;
-    /** @type {{row: SVGGElement, bar: SVGRectElement, tick: SVGRectElement, text: SVGTextElement, state: string}[]} */
+    /** @type {{row: SVGGElement, bar: SVGRectElement, tick: SVGPathElement, text: SVGTextElement, state: string}[]} */
     this.rows = [];
     this.group = svg("g", { class: "mk-node", tabindex: "-1", role: "group", "data-name": node.name });
     this.group.setAttribute("aria-roledescription", "node");
@@ -78,7 +78,8 @@ export class NodeDrawing {
     for (let place = 0; place < shown; place += 1) {
       const y = TITLE + ROW * place;
       const bar = svg("rect", { class: "mk-fill", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 });
-      const tick = svg("rect", { class: "mk-tick", y: y + 1, width: 1.5, height: ROW - 2 });
+      // what was believed before: a mark on the upper edge, above the letters, which it must not strike
+      const tick = svg("path", { class: "mk-tick", d: "M-3.5 -0.6h7L0 2.7Z" });
       const text = svg("text", { class: "mk-value", x: width - SIDE - 4, y: y + 11.5 });
       const row = svg("g", { class: "mk-row-state", role: "button", tabindex: "-1", "data-state": states[place] },
         svg("rect", { class: "mk-track", x: SIDE, y: y + 1, width: long, height: ROW - 2, rx: 3 }), bar, tick,
@@ -157,7 +158,7 @@ export class NodeDrawing {
       const shown = was !== undefined && p !== undefined && Math.abs(was - p) > 0.004;
       const opacity = shown ? "1" : "0";
       if (tick.style.opacity !== opacity) tick.style.opacity = opacity;
-      if (was !== undefined) put(tick, "x", String(SIDE + Math.max(0, Math.min(long - 2, long * was - 1))));
+      if (was !== undefined) put(tick, "transform", `translate(${(SIDE + Math.max(3.5, Math.min(long - 3.5, long * was))).toFixed(1)} ${TITLE + ROW * place})`);
       put(row, "aria-pressed", String(fixed === state));
       put(row, "aria-label", `${this.node.name} ${state} ${words}`);
     }

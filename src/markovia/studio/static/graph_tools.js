@@ -18,8 +18,12 @@ export function mountTools(surface) {
     h("div", { class: "mk-segments" },
       button(null, () => surface.move(zoomed(surface.camera(), 1.25, { x: 0, y: 0 }), true), { icon: "plus", label: "Zoom in (+)" }),
       button(null, () => surface.move(zoomed(surface.camera(), 0.8, { x: 0, y: 0 }), true), { icon: "minus", label: "Zoom out (−)" }),
-      button(null, () => surface.fit(), { icon: "fit", label: "Show everything (f)" }), boxTool),
+      button(null, () => surface.fit(), { icon: "fit", label: "Show everything (f)" }),
+      state.readOnly ? null : button(null, tidy, { icon: "tidy", label: "Tidy up: lay all nodes out anew" }), boxTool),
     means, shade);
+  async function tidy() {
+    if (await actions.edit({ op: "tidy" })) surface.fit();
+  }
   const draw = () => {
     fill(means, ...[["observe", "eye", "Observe"], ["do", "hammer", "do( )"]].map(([key, drawn, text]) =>
       h("button", { type: "button", class: "mk-button", "aria-pressed": String(state.clickMeans === key), "aria-label": text,

@@ -1,7 +1,8 @@
 // Where things are: the camera over the drawing, the paths of edges, what is in view, and widths of texts.
 
 /**
- * @typedef {{x: number, y: number, k: number}} Camera  a point of the drawing at the view's middle, and the zoom
+ * @typedef {{x: number, y: number, k: number, width?: number, height?: number}} Camera  a point of the drawing at the view's
+ *   middle, and the zoom; where it is remembered also the size of the view
  * @typedef {{x: number, y: number, width: number, height: number}} Box  centre and size
  * @typedef {{left: number, top: number, right: number, bottom: number}} Frame
  */

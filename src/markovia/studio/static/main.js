@@ -7,7 +7,9 @@ import { mountGraph } from "./graph.js";
 import { acceptDrops, mountStart, openDialog, saveDialog } from "./start.js";
 import { keepMemory, recall } from "./memory.js";
 import { shareDialog } from "./share.js";
+import { modelSwitcher, mountElsewhere, watchModels } from "./open_models.js";
 import { PANELS } from "./panels.js";
+import { splitter } from "./splitter.js";
 
 /**
  * @typedef {{store: import("./store.js").Store, api: any, dom: typeof dom, actions: import("./session.js").Actions,
@@ -33,9 +35,11 @@ async function begin() {
   const progress = h("div", { class: "mk-progress", "aria-hidden": "true" });
   stage.append(drawing, welcome);
   root.append(top, progress, stage, side);
+  side.append(splitter(root));
   mountTop(top, context);
   mountPanels(side, context);
   context.graph = mountGraph(drawing, context);
+  mountElsewhere(drawing, context);
   acceptDrops(root, context);
   keys(context);
   theme(localStorage.getItem("markovia:theme") ?? "");
@@ -47,6 +51,9 @@ async function begin() {
     document.title = state.view ? `${state.view.changed ? "• " : ""}${state.view.name} – markovia` : "markovia studio";
   };
   store.subscribe((_, changed) => { if (changed.has("view") || changed.has("busy")) layout(); });
+  store.subscribe((_, changed) => {
+    if (changed.has("view") && !state.view) api.start().then((start) => mountStart(welcome, context, start)).catch(actions.complain);
+  });
   layout();
 
   try {
@@ -57,6 +64,7 @@ async function begin() {
     fill(welcome, h("p", { class: "mk-lead" }, error instanceof Error ? error.message : String(error)));
   }
   keepMemory(context);
+  watchModels(context);
   root.dataset.ready = "true";
 }
 
@@ -86,7 +94,7 @@ function mountTop(element, context) {
     if (match) context.graph?.reveal(match.name);
     else if (!whole && wanted) dom.toast(`no node has “${search.value}” in its name`, "error");
   }
-  const whenOpen = [title, h("div", { class: "mk-segments" }, undo, redo), search, names];
+  const whenOpen = [title, modelSwitcher(context), h("div", { class: "mk-segments" }, undo, redo), search, names];
   element.append(
     h("a", { class: "mk-brand", href: "#", "aria-label": "markovia studio, start page", onclick: (/** @type {Event} */ event) => { event.preventDefault(); openDialog(context); } },
       h("img", { src: "static/icon.svg", alt: "", width: 24, height: 24 }), h("span", null, "markovia")),
@@ -97,7 +105,7 @@ function mountTop(element, context) {
     h("div", { class: "mk-segments" },
       button(null, () => shareDialog(context), { icon: "link", label: "Share: report, picture, link" }),
       button(null, () => theme(document.body.dataset.theme === "dark" || (!document.body.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches) ? "light" : "dark"),
-        { icon: "moon", label: "Light or dark" }),
+        { icon: "moon", label: "Light or dark", class: "mk-theme" }),
       button(null, help, { icon: "help", label: "Help (?)" })));
   let listed = "";
   const draw = () => {

@@ -1,4 +1,4 @@
-// What is remembered: a link in the address that restores the session, and a draft in the browser.
+// What is remembered: a link in the address that restores the session, and in the browser a draft of every model that was shown.
 
 /**
  * @typedef {import("./main.js").Context} Context
@@ -35,35 +35,74 @@ export function sessionLink({ store }) {
   return `${location.origin}${location.pathname}#${encode(session(store.state))}`;
 }
 
-/** Keep address and draft up to date. @param {Context} context */
+/** Sessions of models that were shown, the latest last. @returns {any[]} */
+function drafts() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(DRAFTS) ?? "[]");
+    return Array.isArray(kept) ? kept : [];
+  } catch {
+    return [];
+  }
+}
+
+const DRAFTS = "markovia:drafts";
+/** Sessions that are kept. */
+const MOST = 20;
+
+/** @param {any} now */
+function keepDraft(now) {
+  try {
+    localStorage.setItem(DRAFTS, JSON.stringify([...drafts().filter((each) => each.model !== now.model), now].slice(-MOST)));
+  } catch { /* a full or forbidden storage only costs the draft */ }
+}
+
+/** Keep address and drafts up to date. @param {Context} context */
 export function keepMemory({ store }) {
   let timer = 0;
+  /** @type {any} */
+  let waiting = null; // the session that is not written yet
+  const write = () => {
+    if (waiting) keepDraft(waiting);
+    waiting = null;
+  };
   store.subscribe((state, changed) => {
     if (!["view", "findings", "interventions", "camera", "panel", "scenarios"].some((key) => changed.has(key))) return;
+    const now = state.view ? session(state) : null;
+    if (waiting && waiting.model !== now?.model) write(); // another model is shown: what was done in the last one stays
+    waiting = now;
     clearTimeout(timer);
     timer = window.setTimeout(() => {
-      if (!state.view) return;
-      const text = encode(session(state));
-      history.replaceState(null, "", `#${text}`);
-      try {
-        localStorage.setItem("markovia:draft", text);
-      } catch { /* a full or forbidden storage only costs the draft */ }
+      history.replaceState(null, "", waiting ? `#${encode(waiting)}` : location.pathname);
+      write();
     }, 300);
   });
 }
 
 /**
- * Bring back the session of the address, else the draft's if its model is still open, else the model the command named.
+ * Bring back the session of the address, else the latest whose model is still open, else the model the command named.
  * @param {Context} context
  * @param {{open?: string[]}} start
  */
 export async function recall(context, start) {
-  const { api, actions, store } = context;
   const open = start.open ?? [];
   const linked = decode(location.hash.slice(1));
-  const draft = decode(localStorage.getItem("markovia:draft") ?? "");
-  const wanted = linked ?? (draft && open.includes(draft.model) ? draft : open.length ? { model: open[open.length - 1] } : null);
-  if (!wanted || typeof wanted !== "object") return;
+  const wanted = linked ?? drafts().findLast((each) => open.includes(each.model)) ?? (open.length ? { model: open[open.length - 1] } : null);
+  if (wanted && typeof wanted === "object") await bringBack(context, wanted, open);
+}
+
+/** Show another open model, with the findings and the view that it had. @param {Context} context @param {string} id */
+export async function switchTo(context, id) {
+  if (context.store.state.view?.id === id) return;
+  await bringBack(context, drafts().find((each) => each.model === id) ?? { model: id, panel: context.store.state.panel }, [id]);
+}
+
+/**
+ * @param {Context} context
+ * @param {any} wanted  a session
+ * @param {string[]} open  ids of open models
+ */
+async function bringBack(context, wanted, open) {
+  const { api, actions, store } = context;
   const more = { findings: wanted.findings ?? {}, interventions: wanted.do ?? {}, camera: wanted.camera ?? null, panel: wanted.panel ?? "findings",
     origin: wanted.origin ?? null };
   try {

@@ -18,7 +18,8 @@ export const editPanel = {
     const { state } = store;
     const chosen = h("div");
     const build = h("div");
-    element.append(chosen, build);
+    const model = h("div");
+    element.append(model, chosen, build);
     let shown = "-";
     let turn = 0;
 
@@ -40,20 +41,50 @@ export const editPanel = {
         actions.complain(error);
       }
     }
-    const showBuild = () => builder(build, context);
+    let drawn = Promise.resolve(); // of the selected node
+    const showBuild = () => builder(build, context, () => drawn);
+    const showModel = () => modelEditor(model, build, context);
     let names = "";
     store.subscribe((_, changed) => {
       if (changed.has("view")) {
+        showModel();
         const now = JSON.stringify([state.view?.id, state.view?.nodes.map((node) => node.name)]);
         if (now !== names) showBuild();
         names = now;
-        showNode(true);
-      } else if (changed.has("selected")) showNode();
+        drawn = showNode(true);
+      } else if (changed.has("selected")) drawn = showNode();
     });
+    showModel();
     showNode();
     showBuild();
   },
 };
+
+/**
+ * The name of the model; where it has no node yet, that is where one begins.
+ * @param {HTMLElement} element
+ * @param {HTMLElement} build  the forms that come next
+ * @param {Context} context
+ */
+function modelEditor(element, build, { store, actions }) {
+  const { view } = store.state;
+  const typing = element.contains(document.activeElement);
+  const name = h("input", { class: "mk-input", value: view?.name ?? "", spellcheck: "false", required: true });
+  fill(element, h("section", { class: "mk-section", "aria-label": "Model" }, h("form", { class: "mk-form", onsubmit: async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (name.value !== view?.name && !(await actions.edit({ op: "name", to: name.value }))) return;
+    build.querySelector("input")?.focus();
+  } }, field("Name of the model", h("span", { class: "mk-row" }, name, h("button", { class: "mk-button" }, "Rename the model"))))));
+  if (typing) name.focus();
+}
+
+/** Put the cursor into the name of the model, to be typed over. @param {Context} context */
+export function nameTheModel({ store }) {
+  store.set({ panel: "edit" });
+  const input = /** @type {HTMLInputElement | null} */ (document.querySelector('#mk-panel-edit [aria-label="Model"] input'));
+  input?.focus();
+  input?.select();
+}
 
 /**
  * @param {HTMLElement} element
@@ -130,8 +161,9 @@ function statesEditor(node, states, { actions }) {
     h("div", { class: "mk-row" }, button("Add a state", () => { texts = [...texts, `state ${texts.length + 1}`]; draw(); }, { icon: "plus", class: "mk-quiet" }), apply));
 }
 
-/** Forms for a new node and a new edge. @param {HTMLElement} element @param {Context} context */
-function builder(element, { store, actions }) {
+/** Forms for a new node and a new edge. @param {HTMLElement} element @param {Context} context @param {() => Promise<void>} drawn */
+function builder(element, context, drawn) {
+  const { store, actions } = context;
   const names = (store.state.view?.nodes ?? []).filter((node) => node.kind !== "factor").map((node) => node.name);
   const name = h("input", { class: "mk-input", placeholder: "name", spellcheck: "false", required: true });
   const states = h("input", { class: "mk-input", value: "no, yes", spellcheck: "false" });
@@ -140,12 +172,17 @@ function builder(element, { store, actions }) {
   const parents = namePicker(names, [], () => {}, "its parents");
   const add = async (/** @type {Event} */ event) => {
     event.preventDefault();
+    const at = context.graph?.emptySpot();
     const op = kind === "states"
-      ? { op: "add_node", name: name.value, states: states.value.split(",").map((text) => text.trim()).filter(Boolean), parents: parents.value() }
-      : { op: "add_number_node", name: name.value };
+      ? { op: "add_node", at, name: name.value, states: states.value.split(",").map((text) => text.trim()).filter(Boolean), parents: parents.value() }
+      : { op: "add_number_node", at, name: name.value };
     if (!(await actions.edit(op))) return;
     if (kind === "number") for (const parent of parents.value()) await actions.edit({ op: "connect", parent, child: name.value });
     store.set({ selected: [op.name] });
+    context.graph?.bringInto(op.name);
+    await drawn(); // it pushes this form down
+    element.querySelector("input")?.focus({ preventScroll: true }); // for the next one
+    element.firstElementChild?.scrollIntoView({ block: "nearest" });
   };
   const from = select(names, names[0] ?? "", () => {});
   const to = select(names, names[1] ?? names[0] ?? "", () => {});

@@ -1,5 +1,5 @@
 // What a reader can do: open, observe, intervene, edit, undo. Works with any object that has the methods of api.js.
-import { toast } from "./dom.js";
+import { button, clearErrors, dialog, h, toast } from "./dom.js";
 import { edgeKey } from "./store.js";
 
 /**
@@ -29,6 +29,11 @@ export function createActions(store, api) {
   let shadeAsked = null;
   /** @type {Promise<void>} */
   let current = Promise.resolve();
+  /** What was done and undone in each model, for when it is shown again. @type {Map<string, {past: Step[], future: Step[]}>} */
+  const histories = new Map();
+  /** Changes go one after another, for each says which revision it was made on. @type {Promise<any>} */
+  let line = Promise.resolve();
+  let waiting = 0;
 
   const evidence = () => ({ findings: state.findings, interventions: state.interventions });
   const question = () => ({ given: state.findings, do: state.interventions });
@@ -136,8 +141,8 @@ export function createActions(store, api) {
   async function show(view, more = {}) {
     const fresh = state.view?.id !== view.id;
     if (fresh) {
-      past = [];
-      future = [];
+      if (state.view) histories.set(state.view.id, { past, future });
+      ({ past, future } = histories.get(view.id) ?? { past: [], future: [] });
       answered = { findings: {}, interventions: {} };
     }
     const names = new Set(view.nodes.map((node) => node.name));
@@ -189,7 +194,9 @@ export function createActions(store, api) {
   async function edit(op) {
     if (!state.view) return false;
     try {
-      const view = await api.edit(state.view.id, op);
+      const view = await change((id, revision) => api.edit(id, op, revision));
+      if (!view) return false;
+      clearErrors();
       past.push({ kind: "model" });
       future = [];
       const more = op.op === "rename" ? renamed(op.name, op.to) : {};
@@ -205,6 +212,44 @@ export function createActions(store, api) {
       else if (op.op === "move") store.set({ view: { ...state.view } });
       return false;
     }
+  }
+
+  /**
+   * Send a change of the model; where somebody else has changed it since, the reader says what becomes of it.
+   * @param {(id: string, revision: number | null) => Promise<View>} send
+   * @returns {Promise<View | null>}
+   */
+  function change(send) {
+    const id = state.view?.id ?? "";
+    waiting += 1;
+    const mine = line.then(async () => {
+      const seen = state.view?.id === id ? state.view.revision ?? null : null;
+      try {
+        return await send(id, seen);
+      } catch (error) {
+        if (/** @type {any} */ (error).status !== 409) throw error;
+        const choice = await changedElsewhere();
+        if (choice === "mine") return send(id, null);
+        await reload(id);
+        return null;
+      }
+    }).finally(() => { waiting -= 1; });
+    line = mine.catch(() => {});
+    return mine;
+  }
+
+  /** Show the model as the server has it. */
+  async function reload(id = state.view?.id) {
+    try {
+      if (id) await show(await api.view(id));
+    } catch (error) {
+      complain(error);
+    }
+  }
+
+  /** Nothing is open any more. */
+  function leave() {
+    store.set({ view: null, findings: {}, interventions: {}, marginals: {}, prior: {}, scenarios: [], selected: [], camera: null, origin: null });
   }
 
   /** @param {string[]} cycle */
@@ -234,7 +279,8 @@ export function createActions(store, api) {
         count();
         await refresh();
       } else {
-        const view = await api[way](state.view.id);
+        const view = await change((id, revision) => api[way](id, revision));
+        if (!view) return;
         source.pop();
         target.push(step);
         await show(view);
@@ -275,13 +321,23 @@ export function createActions(store, api) {
   }
 
   return {
-    refresh, observe, intervene, toggleState, retract, show, open, upload, edit, shade, keepScenario, complain, question,
+    refresh, observe, intervene, toggleState, retract, show, open, upload, edit, shade, keepScenario, complain, question, reload, leave,
+    /** Whether a change is under way. */
+    changing: () => waiting > 0,
     clear: () => changeEvidence({ findings: {}, interventions: {} }),
     /** @param {Evidence} kept */
     restore: (kept) => changeEvidence({ findings: kept.findings, interventions: kept.interventions }),
     undo: () => travel(past, future, "undo"),
     redo: () => travel(future, past, "redo"),
   };
+}
+
+/** @returns {Promise<"mine" | "reload" | null>} */
+function changedElsewhere() {
+  return dialog("Changed elsewhere", (close) => h("div", { class: "mk-form" },
+    h("p", null, "Somebody else, or another window, has changed this model since it was drawn here, so your change was not made."),
+    h("div", { class: "mk-row" }, button("Reload", () => close("reload"), { class: "mk-primary", label: "Reload: see theirs, leave out mine" }),
+      button("Keep mine", () => close("mine"), { label: "Keep mine: make my change to the model as it is now" }))));
 }
 
 /** @typedef {ReturnType<typeof createActions>} Actions */

@@ -1,6 +1,8 @@
 // The first screen, and the ways to bring a model in and out: drop, examples, folder, recent, recovered, save.
-import { ask, button, dialog, download, field, fill, h, icon, select, toast } from "./dom.js";
+import { button, dialog, download, field, fill, h, icon, select, toast } from "./dom.js";
 import { isTable, openTable } from "./table_choice.js";
+import { switchTo } from "./memory.js";
+import { nameTheModel } from "./panel_edit.js";
 
 /** @typedef {import("./main.js").Context} Context */
 
@@ -25,13 +27,16 @@ export function sources(context, start, close) {
   return h("div", { class: "mk-open" },
     h("label", { class: "mk-drop", onclick: (/** @type {MouseEvent} */ event) => { if (event.target !== pick) { event.preventDefault(); pick.click(); } } },
       icon("open"), h("strong", null, "Drop a model or a table here, or choose a file"), h("span", null, `${suffixes}; to learn from: .csv .tsv .parquet .txt`), pick),
+    group("Open now", context.store.state.models.map((each) => h("button", { type: "button", class: "mk-source", onclick: () => { close(); switchTo(context, each.id); } },
+      h("strong", null, each.name), h("span", null, `${each.nodes} nodes${each.changed ? " · not saved" : ""}`)))),
     group("Recovered", (start.recovered ?? []).map((/** @type {any} */ each) => card(each.name, `not saved · ${when(each.when)}`, { recover: each.id }))),
     group("In this folder", (start.folder ?? []).map((/** @type {string} */ name) => card(name, "file", { file: name }))),
     group("Recent", (start.recent ?? []).map((/** @type {any} */ each) => card(each.name ?? each, "file", { file: each.file ?? each }))),
     group("Classics", (start.examples ?? []).map((/** @type {any} */ each) => card(each.title ?? each.name, `${each.nodes} nodes`, { example: each.name }))),
     h("div", { class: "mk-row" }, button("New model", async () => {
-      const name = await ask("New model", "Its name", "model");
-      if (name) { close(); actions.open({ new: name }); }
+      close();
+      await actions.open({ new: "model" });
+      nameTheModel(context);
     }, { icon: "plus", class: "mk-primary" })));
 }
 

@@ -5,7 +5,7 @@
  *   note?: string | null}} ViewNode
  * @typedef {{from: string, to: string, kind: string}} ViewEdge
  * @typedef {{id: string, name: string, kind: string, nodes: ViewNode[], edges: ViewEdge[], notes?: any, changed: boolean,
- *   undo: boolean, redo: boolean, file?: string | null, cost?: {estimate: number, exact: boolean} | null}} View
+ *   undo: boolean, redo: boolean, file?: string | null, cost?: {estimate: number, exact: boolean} | null, revision?: number}} View
  * @typedef {{state?: string, not?: string[], weights?: Record<string, number>, value?: number,
  *   interval?: [number | null, number | null]}} Finding
  * @typedef {{p?: number[], mean?: number, sd?: number, quantiles?: Record<string, number>, curve?: [number, number][]}} Marginal
@@ -23,8 +23,8 @@
  *   shading: {measure: "entropy" | "information", target?: string, values: Record<string, number>} | null,
  *   marks: Marks | null, edgeWeights: Record<string, number>, overlays: {from: string, to: string, kind: string}[],
  *   onConnect: ((from: string, to: string) => void) | null,
- *   clickMeans: "observe" | "do", busy: boolean, past: number, future: number, panel: string, camera: {x: number, y: number, k: number} | null,
- *   readOnly: boolean}} State
+ *   clickMeans: "observe" | "do", busy: boolean, past: number, future: number, panel: string, camera: import("./layout_view.js").Camera | null,
+ *   models: import("./open_models.js").Summary[], elsewhere: "" | "changed" | "closed", readOnly: boolean}} State
  * @typedef {{state: State, set: (patch: Partial<State>) => void,
  *   subscribe: (listener: (state: State, changed: Set<string>) => void) => () => void}} Store
  */
@@ -40,7 +40,8 @@ export function createStore(initial) {
   const state = {
     view: null, origin: null, findings: {}, interventions: {}, marginals: {}, prior: {}, info: null, logEvidence: null,
     scenarios: [], reference: null, selected: [], focus: null, shading: null, marks: null, edgeWeights: {}, overlays: [],
-    onConnect: null, clickMeans: "observe", busy: false, past: 0, future: 0, panel: "findings", camera: null, readOnly: false, ...initial,
+    onConnect: null, clickMeans: "observe", busy: false, past: 0, future: 0, panel: "findings", camera: null, models: [], elsewhere: "",
+    readOnly: false, ...initial,
   };
   return {
     state,

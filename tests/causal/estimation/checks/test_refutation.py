@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import binom
 
 import markovia as mk
+from markovia.causal import Refutation, Report
 from markovia.causal.estimation.checks.sensitivity import e_value, robustness_value, rosenbaum_gamma
 from markovia.causal.simulated_worlds import linear_world
 from markovia.errors import InvalidArgument, NotIdentifiable, UnknownVariable
@@ -306,7 +307,6 @@ def test_a_report_doubts_covariates_that_differ_after_weighting_and_not_before(f
     from dataclasses import replace
 
     from markovia.causal.estimation.adjustment.diagnostics import Balance
-    from markovia.causal.estimation.checks.report import Report
 
     def doubts(before, after):
         balanced = Balance(("x1", "x2"), np.array(before), np.array(after))
@@ -331,3 +331,56 @@ def test_a_refutation_by_subsets_takes_four_fifths_of_the_rows_and_says_how_far_
     spread = np.arange(1.0, 7).std(ddof=1)
     assert tried.p_value == pytest.approx(erfc(abs(3.5 - found.value) / spread / sqrt(2)))
     assert tried.values.tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def _one_confounder(seed, strength, effect, n=1200):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=n)
+    x = (strength * z + rng.logistic(size=n) > 0).astype(int)
+    return {"z": z, "x": x, "y": effect * x + 3 * strength * z + rng.normal(size=n)}
+
+
+def test_a_strong_confounder_that_was_adjusted_for_is_no_doubt():
+    for seed in range(2):
+        found = mk.causal.effect(_one_confounder(seed, 1.0, 0.6), "z -> x -> y; z -> y", "x", "y")
+        report = found.report(repetitions=5)
+        assert report.doubts == []
+        (simulated,) = (r for r in report.refutations if r.kind == "unobserved confounder")
+        # one as strong as z, and hidden, would turn it round: a scale, and the verdict says so
+        assert not simulated.passed
+        assert str(simulated).startswith("scale")
+        assert report.verdict.endswith(
+            "A hidden confounder as strong as the strongest observed one would turn it round."
+        )
+
+
+def test_an_effect_that_next_to_nothing_would_explain_is_in_doubt():
+    rng = np.random.default_rng(0)
+    n = 150_000
+    x = rng.integers(0, 2, n)
+    found = mk.causal.effect(
+        {"x": x, "y": 0.015 * x + rng.normal(size=n)}, "x -> y", "x", "y", method="regression"
+    )
+    report = Report(found, (), found.sensitivity(), "not tested")
+    assert report.seen
+    assert report.doubts == [
+        f"a hidden confounder that explains {report.sensitivity.robustness:.1%} of what is left of treatment and outcome "
+        "would bring it to zero"
+    ]
+
+
+def test_the_simulated_confounder_is_as_strong_as_the_strongest_covariate():
+    """Its partial shares are those of the covariate, so that least squares ends where the bias formula says."""
+    found = mk.causal.effect(
+        _one_confounder(3, 0.5, 1.0, 4000), "z -> x -> y; z -> y", "x", "y", method="regression"
+    )
+    (simulated,) = found.refute("unobserved confounder", repetitions=10)
+    bounds = found.sensitivity()
+    shares = bounds.benchmarks.loc["z"].to_numpy(float)
+    assert simulated.value == pytest.approx(float(bounds.adjusted(*shares)), abs=0.03)
+
+
+def test_a_failed_test_is_still_a_doubt():
+    found = mk.causal.effect(_one_confounder(0, 0.3, 1.0), "z -> x -> y; z -> y", "x", "y")
+    failed = Refutation("placebo treatment", False, 1.0, 0.0, 0.0, np.zeros(5), "words")
+    assert Report(found, (failed,), None, "not tested").doubts == ["the placebo treatment test failed"]

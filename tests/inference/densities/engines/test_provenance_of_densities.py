@@ -1,5 +1,7 @@
 """What answers about densities say of themselves: who answered, and only what means something for who did."""
 
+from dataclasses import replace
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -83,3 +85,14 @@ def test_draws_that_are_no_chains_have_no_r_hat(engine):
         # the log of a Gamma(a, b) rate has its mode at a / b, and curvature a
         np.testing.assert_allclose(details.mode["rate"], [5 / 3, 12 / 4], rtol=1e-5)
         np.testing.assert_allclose(details.curvature, np.diag([5.0, 12.0]), atol=1e-4)
+
+
+def test_compiling_is_told_apart_from_working_and_printed_where_it_took_long():
+    m = mk.BayesianNetwork()
+    m.add("rate", dist.Gamma(2.0, 1.0))
+    m.add("n", lambda rate: dist.Poisson(rate**1.25))  # a density that nobody has compiled yet
+    first, again = (m.query("rate", given={"n": 4}, engine=Laplace(draws=413)).info for _ in range(2))
+    assert first.compile_seconds > 0.0
+    assert again.compile_seconds == 0.0
+    assert str(replace(first, seconds=2.0, compile_seconds=12.34)).endswith("2 s after 12.3 s of compiling")
+    assert "compiling" not in str(replace(first, compile_seconds=0.9))

@@ -55,7 +55,7 @@ class Estimate(InNotebooks):
     on_log_scale
         Whether intervals are made for the logarithm: ratios.
     weights, probabilities
-        See `ArmMeans`.
+        What each row counts in each arm, and the probability of each treatment that it was found from; None without.
     draws
         Values in bootstrap samples; then intervals are their quantiles.
     """

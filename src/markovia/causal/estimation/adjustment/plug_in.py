@@ -36,10 +36,10 @@ def observed_network(
 
 
 def outcome_mean(
-    estimand: Estimand, model: BayesianNetwork, value: Any, event: Any, given: Mapping[str, Any]
+    estimand: Estimand, model: BayesianNetwork, do: Mapping[str, Any], event: Any, given: Mapping[str, Any]
 ) -> float:
-    """Return the mean of the outcome (the probability of its event) where the treatment is set to a value."""
-    found: Any = estimand.evaluate(model, {estimand.treatment[0]: value}, given=dict(given))
+    """Return the mean of the outcome (the probability of its event) where the treatments are set."""
+    found: Any = estimand.evaluate(model, do, given=dict(given))
     if hasattr(found, "to_dict"):
         p = found.to_dict()
         return float(p[event]) if event is not None else float(sum(float(s) * q for s, q in p.items()))

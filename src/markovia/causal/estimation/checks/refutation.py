@@ -25,6 +25,8 @@ from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 LEVEL = 0.05
+SIMULATED = "unobserved confounder"
+"""The one attempt that is no test: it shows on the scale of the covariates what a hidden confounder would do."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ class Refutation(InNotebooks):
     sentence: str
 
     def __str__(self) -> str:
-        return f"{'passed' if self.passed else 'FAILED'}  {self.kind}: {self.sentence}"
+        failed = "scale " if self.kind == SIMULATED else "FAILED"
+        return f"{'passed' if self.passed else failed}  {self.kind}: {self.sentence}"
 
 
 def refute(
@@ -107,7 +110,7 @@ def refute(
             found += [_negative_control(effect, name) for name in as_names(negative_controls)]
             if asked and not negative_controls:
                 raise InvalidArgument("name the columns with negative_controls=")
-        elif kind == "unobserved confounder":
+        elif kind == SIMULATED:
             if effect.adjustment or asked:
                 found.append(_confounder(effect, strength, repetitions, rng))
         elif kind != "random common cause" or effect.adjustment or asked:
@@ -143,7 +146,7 @@ KINDS: dict[str, Callable[[Study, np.random.Generator], Study] | None] = {
     "subsets": _subset,
     "bootstrap": _resampled,
     "negative control": None,
-    "unobserved confounder": None,
+    SIMULATED: None,
 }
 
 
@@ -210,20 +213,22 @@ def _confounder(effect: Effect, strength: float, repetitions: int, rng: np.rando
     assert study is not None
     assert again is not None
     a, y = dose(study), study.outcome
-    residual = [v - fit_glm(study.covariates, v).predict(study.covariates) for v in (a, y)]
+    # what the covariates leave of the treatment, and what they and the treatment leave of the outcome: not correlated
+    both = np.column_stack([study.covariates, a])
+    residual = [v - fit_glm(x, v).predict(x) for x, v in ((study.covariates, a), (both, y))]
     rows = with_intercept(study.covariates)
     shares = [partial_r2(c, np.delete(rows, k + 1, axis=1), a, y) for k, c in enumerate(study.covariates.T)]
     strongest = max(shares, key=lambda r: relative_bias(*r), default=(0.01, 0.01))
     pull = [min(strength * sqrt(share), 0.95) for share in strongest]
     sign = np.sign(effect.value - effect.estimate.null) or 1.0
+    # of variance one: the first weight is its partial correlation with the treatment, and what is left of it then has the
+    # asked for correlation with what is left of the outcome
+    left = sqrt(1 - pull[0] ** 2)
+    weights = (pull[0], sign * pull[1] * left, left * sqrt(1 - pull[1] ** 2))
     values = []
     for _ in range(repetitions):
-        parts = [p * r / max(float(r.std()), 1e-300) for p, r in zip(pull, residual, strict=True)]
-        hidden = (
-            parts[0]
-            + sign * parts[1]
-            + rng.normal(size=study.n) * sqrt(max(1 - pull[0] ** 2 - pull[1] ** 2, 0.05))
-        )
+        parts = [r / max(float(r.std()), 1e-300) for r in residual]
+        hidden = weights[0] * parts[0] + weights[1] * parts[1] + weights[2] * rng.normal(size=study.n)
         more = replace(
             study, covariates=np.column_stack([study.covariates, hidden]), columns=(*study.columns, "hidden")
         )
@@ -235,7 +240,7 @@ def _confounder(effect: Effect, strength: float, repetitions: int, rng: np.rando
     mean = float(drawn.mean())
     kept = (mean - effect.estimate.null) * sign > 0
     return Refutation(
-        "unobserved confounder", bool(kept), mean, effect.value, float("nan"), drawn,
+        SIMULATED, bool(kept), mean, effect.value, float("nan"), drawn,
         f"a hidden confounder {strength:g} times as strong as the strongest covariate would make it {mean:.4g}, "
         f"{'of the same' if kept else 'of the other'} sign",
     )  # fmt: skip

@@ -5,13 +5,16 @@ from typing import Any
 
 from markovia.causal.estimation.adjustment.diagnostics import SMALL
 from markovia.causal.estimation.checks.falsification import Falsification, falsify_graph
-from markovia.causal.estimation.checks.refutation import Refutation, refute
+from markovia.causal.estimation.checks.refutation import SIMULATED, Refutation, refute
 from markovia.causal.estimation.checks.sensitivity import Sensitivity, sensitivity
 from markovia.causal.estimation.effect_result import Effect, listed
 from markovia.errors import MarkoviaError
 from markovia.runtime import ports
 from markovia.runtime.seeds import Seed
 from markovia.runtime.shown import InNotebooks
+
+FRAGILE = 0.01
+"""An effect that a confounder of so small a share of both residual variances would explain is in doubt."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,19 @@ class Report(InNotebooks):
 
     @property
     def doubts(self) -> list[str]:
-        """What speaks against the effect, in a few words each."""
-        found = [f"the {r.kind} test failed" for r in self.refutations if not r.passed]
+        """What speaks against the effect, in a few words each.
+
+        A simulated confounder as strong as the strongest covariate is a scale and no finding: that something strong was
+        observed and adjusted for speaks against nothing. It counts where next to nothing would do, see `FRAGILE`.
+        """
+        found = [
+            f"the {r.kind} test failed" for r in self.refutations if not r.passed and r.kind != SIMULATED
+        ]
+        if self.seen and self.sensitivity is not None and self.sensitivity.robustness < FRAGILE:
+            found.append(
+                f"a hidden confounder that explains {self.sensitivity.robustness:.1%} of what is left of treatment and "
+                "outcome would bring it to zero"
+            )
         if self.effect.overlap is not None and not self.effect.overlap.good:
             found.append("overlap is poor")
         if self.effect.balanced is not None and self.effect.balanced.worst[1] >= SMALL:
@@ -41,18 +55,31 @@ class Report(InNotebooks):
         return found
 
     @property
-    def verdict(self) -> str:
-        """One sentence."""
+    def seen(self) -> bool:
+        """Whether the interval leaves out no effect."""
         low, high = self.effect.interval
-        null = self.effect.estimate.null
-        seen = "no effect can be told from chance" if low <= null <= high else "there is an effect"
+        return not low <= self.effect.estimate.null <= high
+
+    @property
+    def verdict(self) -> str:
+        """One sentence, or two where a hidden confounder as strong as an observed one would turn the effect round."""
+        seen = "there is an effect" if self.seen else "no effect can be told from chance"
         if self.effect.method == "none":
             return "Verdict: there is no effect, as far as the graph is right."
         if self.doubts:
             return f"Verdict: by these rows {seen}, but in doubt: {listed(self.doubts)}."
         if not self.refutations:
             return f"Verdict: by these rows {seen}, as far as the design's assumption holds; nothing was tried against it."
-        return f"Verdict: by these rows {seen}, and nothing that was tried speaks against it, as far as the graph is right."
+        turned = self.seen and any(r.kind == SIMULATED and not r.passed for r in self.refutations)
+        strong = (
+            " A hidden confounder as strong as the strongest observed one would turn it round."
+            if turned
+            else ""
+        )
+        return (
+            f"Verdict: by these rows {seen}, and nothing that was tried speaks against it, as far as the graph is right."
+            f"{strong}"
+        )
 
     def __str__(self) -> str:
         parts = [str(self.effect)]

@@ -1,10 +1,10 @@
-"""Effects from designs rather than graphs: discontinuities, differences in differences, synthetic controls.
+"""Effects from designs rather than graphs: discontinuities and differences in differences.
 
 Each takes a frame and names of columns and answers with an `Effect`, as `effect` does.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,20 +12,19 @@ import numpy as np
 from markovia.causal.estimation.adjustment.estimates import Estimate
 from markovia.causal.estimation.designs import difference_in_differences as did
 from markovia.causal.estimation.designs.discontinuity import discontinuity
-from markovia.causal.estimation.designs.synthetic_controls import Synthesis, synthesise
 from markovia.causal.estimation.effect_result import Effect, listed
 from markovia.causal.estimation.methods import dose
-from markovia.causal.estimation.study import Study, in_order_of_time, read_study
-from markovia.causal.two_levels import EARLIER, LATER, TREATED, UNTREATED, second_of_two
+from markovia.causal.estimation.study import Study, in_order_of_time, levels_of, read_study
+from markovia.causal.two_levels import EARLIER, LATER, TREATED, UNTREATED, need_two, second_of_two
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, check_known
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.runtime import ports
+from markovia.runtime.libraries import pd
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.axes import Axes
 
 
@@ -115,6 +114,8 @@ def difference_in_differences(
     """
     names = [outcome, group, period, *as_names(covariates), *([unit] if unit else [])]
     table = complete(frame, names)
+    need_two(levels_of(table[group]), group)
+    need_two(levels_of(table[period]), period, "keep the rows of two, or take all with staggered_differences")
     study = read_study(table, group, outcome, as_names(covariates), clusters=unit)
     time = read_study(table, period, outcome, ())
     high, last = treated_level(study, group, treated), _last(time, period, later)
@@ -184,21 +185,43 @@ class StaggeredEffects(InNotebooks):
         For 0, 1, ... periods after the start, the effect on the groups that are followed so long.
     by_group
         For each start and period the effect on the units that started then.
+    before
+        For -2, -3, ... periods from the start what the comparison finds where there is no effect yet, beside -1.
+    pre_trend
+        The test that all of these are zero at once; None where no group has two periods before its start.
     """
 
     average: Effect
     by_length: Mapping[int, Effect]
     by_group: Mapping[tuple[Any, Any], Effect]
+    before: Mapping[int, Effect] = field(default_factory=dict)
+    pre_trend: did.PreTrend | None = None
+
+    def event_study(self) -> "pd.DataFrame":
+        """Return a row for each time from the start, before and after: value, standard_error, low, high and p_value.
+
+        The period before the start, -1, is what the others are compared with, and zero.
+        """
+        rows = {k: [e.value, e.standard_error, *e.interval, e.p_value] for k, e in self.before.items()}
+        rows[-1] = [0.0, 0.0, 0.0, 0.0, 1.0]
+        rows |= {k: [e.value, e.standard_error, *e.interval, e.p_value] for k, e in self.by_length.items()}
+        columns = ["value", "standard_error", "low", "high", "p_value"]
+        index = pd.Index(sorted(rows), name="since_start")
+        return pd.DataFrame([rows[k] for k in index], index=index, columns=columns)
+
+    def plot(self, *, ax: Any = None) -> "Axes":
+        """Draw the event study: effects by the time from the start, with their intervals."""
+        return ports.draw("plot-event-study", self, ax=ax)
 
     def to_pandas(self) -> "pd.DataFrame":
         """Return a row for each start and period: value, standard error and interval."""
-        import pandas as pd
-
         rows = [(*key, e.value, e.standard_error, *e.interval) for key, e in self.by_group.items()]
         return pd.DataFrame(rows, columns=["start", "period", "value", "standard_error", "lower", "upper"])
 
     def __str__(self) -> str:
-        return f"{self.average}\n\n{self.to_pandas().to_string(index=False, float_format='{:.4g}'.format)}"
+        trend = "" if self.pre_trend is None else f"\n  before   {self.pre_trend}"
+        listing = self.to_pandas().to_string(index=False, float_format="{:.4g}".format)
+        return f"{self.average}{trend}\n\n{listing}"
 
 
 def staggered_differences(
@@ -226,6 +249,8 @@ def staggered_differences(
     >>> found = staggered_differences(rows, "sales", unit="shop", period="year", start="first")
     >>> abs(found.average.value - 2) < 3 * found.average.standard_error, sorted(found.by_length)
     (True, [0, 1, 2])
+    >>> list(found.event_study().index), found.pre_trend.dof, found.pre_trend.p_value > 0.05
+    ([-2, -1, 0, 1, 2], 1, True)
     """
     names = as_names(covariates)
     table = complete(frame, [outcome, unit, period, *names])
@@ -263,79 +288,24 @@ def staggered_differences(
             f"without treatment all groups would have changed alike{alike}", which, target="att",
         )  # fmt: skip
 
+    earlier = did.group_time_effects(
+        wide[outcome].to_numpy(float), places, before, learner=learner, seed=seed, leads=True
+    )
     lengths: dict[int, list[did.GroupTime]] = {}
-    for part in parts:
+    for part in (*parts, *earlier):
         lengths.setdefault(part.period - part.group, []).append(part)
+    since = {
+        k: made(
+            did.averaged(lengths[k], places), f"{abs(k)} periods {'after' if k >= 0 else 'before'} the start"
+        )
+        for k in sorted(lengths)
+    }
     return StaggeredEffects(
         made(did.averaged(parts, places), "over all groups and their treated periods"),
-        {k: made(did.averaged(lengths[k], places), f"{k} periods after the start") for k in sorted(lengths)},
+        {k: e for k, e in since.items() if k >= 0},
         {(times[p.group], times[p.period]): made(p.estimate, "one group in one period") for p in parts},
-    )
-
-
-@dataclass(frozen=True)
-class SyntheticControl(InNotebooks):
-    """A treated unit against its synthetic control; prints, and `plot()` draws both with the placebos.
-
-    Attributes
-    ----------
-    value, p_value
-        The average gap after the start, and the placebo p-value.
-    weights
-        Of the units that make up the control, largest first.
-    synthesis
-        The numbers behind it.
-    """
-
-    value: float
-    p_value: float
-    weights: "pd.Series[float]"
-    synthesis: Synthesis
-    times: tuple[Any, ...]
-    unit: Any
-    outcome: str
-
-    def __str__(self) -> str:
-        used = ", ".join(f"{name} {w:.2f}" for name, w in self.weights.items() if w > 0.005)
-        units = len(self.synthesis.placebo_gaps) + 1
-        return (
-            f"{self.outcome} of {self.unit} is {self.value:.4g} away from its synthetic control after the start "
-            f"(p = {self.p_value:.3f} among {units} units)\n  weights  {used}"
-        )
-
-    def plot(self, *, ax: Any = None) -> "Axes":
-        """Draw the gaps of the treated unit and of the placebos."""
-        return ports.draw("plot-synthetic-control", self, ax=ax)
-
-
-def synthetic_control(
-    frame: Any, outcome: str, *, unit: str, time: str, treated: Any, start: Any
-) -> SyntheticControl:
-    """Compare a treated unit with the mixture of the others that followed it best before the start.
-
-    Parameters
-    ----------
-    outcome, unit, time
-        Columns; every unit has a row at every time.
-    treated, start
-        The treated unit, and the first time at which it was treated.
-    """
-    import pandas as pd
-
-    table = complete(frame, [outcome, unit, time])
-    in_order_of_time(table[time], time)
-    wide = table.pivot_table(index=unit, columns=time, values=outcome, aggfunc="mean")
-    if wide.isna().to_numpy().any():
-        raise InvalidArgument(f"every {unit!r} needs a row at every {time!r}")
-    for value, known, what in ((treated, wide.index, unit), (start, wide.columns, time)):
-        check_known([value], known, f"the column {what!r}")
-    donors = wide.drop(index=treated)
-    found = synthesise(
-        wide.loc[treated].to_numpy(float), donors.to_numpy(float), int(list(wide.columns).index(start))
-    )
-    weights = pd.Series(found.weights, index=donors.index).sort_values(ascending=False)
-    return SyntheticControl(
-        found.effect, found.p_value, weights, found, tuple(wide.columns), treated, outcome
+        {k: e for k, e in since.items() if k < 0},
+        did.pre_trend(earlier),
     )
 
 

@@ -16,6 +16,7 @@ from markovia.causal.estimation.adjustment.estimates import Estimate, contrast, 
 from markovia.causal.estimation.adjustment.nuisance import fit_glm
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.shown import html_table
 
 
 def difference_in_differences(
@@ -65,9 +66,11 @@ class GroupTime(NamedTuple):
 
 
 def group_time_effects(
-    outcome: Array, start: Ints, covariates: Array, *, learner: Any = None, seed: int = 0
+    outcome: Array, start: Ints, covariates: Array, *, learner: Any = None, seed: int = 0, leads: bool = False
 ) -> list[GroupTime]:
     """Return the effect on each group in each period from its start on.
+
+    All changes are since the period before the start.
 
     Parameters
     ----------
@@ -77,6 +80,8 @@ def group_time_effects(
         The first period in which each unit is treated; the number of periods for those that never are.
     covariates
         Shape (units, columns), of the time before any treatment.
+    leads
+        Whether to return the periods before the start instead, in which there should be no effect.
 
     Examples
     --------
@@ -88,8 +93,9 @@ def group_time_effects(
     n, periods = outcome.shape
     found = []
     for g in (int(g) for g in np.unique(start) if 0 < g < periods):
-        for t in range(g, periods):
-            rows = np.flatnonzero((start == g) | (start > t))
+        for t in range(g - 1) if leads else range(g, periods):
+            # the others are untreated in all periods that are looked at: this one and the two around the start
+            rows = np.flatnonzero((start == g) | (start > max(t, g)))
             group = (start[rows] == g).astype(np.int64)
             if min(group.sum(), len(group) - group.sum()) < 2:
                 continue
@@ -113,3 +119,60 @@ def averaged(parts: list[GroupTime], start: Ints) -> Estimate:
     return estimate(
         value, (influences @ hot.mean(axis=0) + (hot - hot.mean(axis=0)) @ (values - value)) / total
     )
+
+
+class PreTrend(NamedTuple):
+    """Wald's test that groups changed alike before anyone was treated: all leads are zero at once.
+
+    Attributes
+    ----------
+    statistic, dof, p_value
+        The statistic, which is chi-squared with so many degrees of freedom if they did.
+    """
+
+    statistic: float
+    dof: int
+    p_value: float
+
+    def __str__(self) -> str:
+        verdict = (
+            "before the start groups changed differently, so the differences after it are in doubt"
+            if self.p_value < 0.05
+            else "nothing tells the changes before the start apart"
+        )
+        return (
+            f"{verdict} (chi2 = {self.statistic:.1f}, {self.dof} degrees of freedom, p = {self.p_value:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        return html_table(self._fields, [self], note=str(self))
+
+
+def pre_trend(leads: list[GroupTime]) -> PreTrend | None:
+    """Test that all effects before the start are zero; None where there is none to test.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> y, start = rng.normal(size=(60, 4)), np.repeat([2, 3, 4], 20)
+    >>> y[start == 2, 0] += 5
+    >>> pre_trend(group_time_effects(y, start, np.empty((60, 0)), leads=True)).p_value < 0.01
+    True
+    """
+    from scipy.stats import chi2
+
+    if not leads:
+        return None
+    values = np.array([part.estimate.value for part in leads])
+    influences = np.stack([np.asarray(part.estimate.influence) for part in leads], axis=1)
+    # in units of each standard error, so that scale and rank do not depend on the unit of the outcome
+    errors = np.sqrt((influences**2).sum(axis=0)) / len(influences)
+    known = errors > 0
+    if not known.any():
+        return None
+    scaled = influences[:, known] / errors[known] / len(influences)
+    roots, directions = np.linalg.eigh(scaled.T @ scaled)
+    kept = roots > 1e-9 * roots[-1]
+    seen = directions[:, kept].T @ (values[known] / errors[known])
+    statistic, dof = float((seen**2 / roots[kept]).sum()), int(kept.sum())
+    return PreTrend(statistic, dof, float(chi2.sf(statistic, dof)))

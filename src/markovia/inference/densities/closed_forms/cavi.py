@@ -64,7 +64,7 @@ class CAVI(ClosedEngine):
     max_iterations, tolerance
         The most sweeps, and the rise of the bound in ten of them, in nats a number observed, below which it stands still.
     seed, time_limit, progress
-        As in `DensityEngine`.
+        For the same answer again, seconds after which the bound so far is taken, and a progress bar.
 
     Examples
     --------

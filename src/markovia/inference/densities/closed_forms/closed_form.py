@@ -35,6 +35,10 @@ class Elements:
     a: Array
     b: Array
 
+    def __post_init__(self) -> None:
+        for parameter in ("a", "b"):  # arithmetic makes numbers of arrays without axes
+            object.__setattr__(self, parameter, np.asarray(getattr(self, parameter), dtype=np.float64))
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the quantity."""
@@ -52,6 +56,19 @@ class Elements:
         if self.family == "beta":
             return stats.beta(self.a, self.b)
         return stats.beta(self.a, self.a.sum(-1, keepdims=True) - self.a)
+
+    @property
+    def covariance(self) -> Array:
+        """The covariance of all numbers, one after the other; those of a simplex depend on each other."""
+        variance = np.ravel(self.marginal.var())
+        if self.family != "dirichlet":
+            return np.diag(variance)
+        k = self.shape[-1]
+        share = (self.a / self.a.sum(-1, keepdims=True)).reshape(-1, k)
+        found = np.zeros((variance.size, variance.size))
+        for i, (p, total) in enumerate(zip(share, self.a.sum(-1).ravel(), strict=True)):
+            found[i * k : (i + 1) * k, i * k : (i + 1) * k] = (np.diag(p) - np.outer(p, p)) / (total + 1.0)
+        return found
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n times."""
@@ -153,6 +170,40 @@ class ClosedForm:
         freedom = np.where(root < 0, 1e300, 2.0 * a[root]).reshape(shape)
         scale = np.where(root < 0, 1.0, b[root] / a[root]).reshape(shape)
         return stats.t(freedom, mean, np.sqrt(variance * scale))
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Return the shape of a quantity."""
+        if name in self.elements:
+            return self.elements[name].shape
+        assert self.normals is not None
+        return tuple(self.normals.shapes[name])
+
+    def covariance(self, parts: Sequence[tuple[str, tuple[int, ...]]]) -> tuple[Array, list[tuple[int, ...]]]:
+        """Return the covariance of all numbers of some quantities (or of one element of each), and the shape of each part.
+
+        A normal number has no covariance with what scales it: given any scale it lies around the same mean.
+        """
+        labels = [  # every number as a quantity and a place in it, one after the other
+            (name, int(np.ravel_multi_index(place, self.shape(name))) if place else 0)
+            for name, at in parts
+            for place in ([at] if at else np.ndindex(*self.shape(name)))
+        ]
+        found = np.zeros((len(labels), len(labels)))
+        names = [name for name, _ in labels]
+        for name in dict.fromkeys(n for n in names if n in self.elements):
+            rows = [i for i, n in enumerate(names) if n == name]
+            places = [labels[i][1] for i in rows]
+            found[np.ix_(rows, rows)] = self.elements[name].covariance[np.ix_(places, places)]
+        rows = [i for i, n in enumerate(names) if n not in self.elements]
+        if rows and self.normals is not None:
+            at = np.array([self.normals.at(labels[i][0]).start + labels[i][1] for i in rows])
+            root = self.normals.root[at]
+            a, b = (np.append(x, np.nan)[root] for x in self.roots)  # the last one stands for no root
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scale = np.where(root < 0, 1.0, np.where(a > 1.0, b / (a - 1.0), np.inf))
+                own = self.normals.covariance_of(at)
+                found[np.ix_(rows, rows)] = np.where(own == 0.0, 0.0, own * scale[:, None])
+        return found, [() if at else self.shape(name) for name, at in parts]
 
     def sample(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """Draw n times, all quantities together."""

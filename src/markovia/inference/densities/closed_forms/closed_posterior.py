@@ -8,12 +8,20 @@ import numpy as np
 
 from markovia.inference.densities.closed_forms.closed_form import ClosedForm
 from markovia.inference.densities.closed_forms.conditional_conjugacy import Terms, unconstrained
-from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior, plain_number
+from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.densities.program.program import Program
 from markovia.inference.densities.program.state_draws import PlatedPosterior, StateDraws
+from markovia.inference.number_distributions import ContinuousNumbers, NumberDistribution
 from markovia.inference.posterior import Posterior
+from markovia.inference.posterior_questions import (
+    check_element,
+    element_name,
+    element_of,
+    numbers_meant,
+    plain_number,
+)
 from markovia.inference.result import Info, LogMass, Record
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
@@ -94,6 +102,7 @@ class ClosedPosterior(DrawnPosterior):
         self.form = answer.form
         self._answer = answer
         self._weights = None
+        self._kept = {}
 
     @cached_property
     def stats(self) -> Any:  # type: ignore[override]
@@ -111,40 +120,40 @@ class ClosedPosterior(DrawnPosterior):
     def _pointwise(self) -> Any:
         return self.program.pointwise(self._answer.drawn)
 
-    def _known(self, name: str) -> None:
-        if name not in self.form.names:
-            super()._known(name)
+    def _place(self, name: str) -> tuple[str, tuple[int, ...], int | None]:
+        quantity, at = element_of(name, self.form.names)
+        if quantity not in self.form.names:
+            return super()._place(name)
+        check_element(quantity, at, self.form.shape(quantity))
+        return quantity, at, None
 
-    def __getitem__(self, name: str) -> "DrawnPosterior | Posterior | PlatedPosterior":
-        """Return the posterior of one variable: a table for a discrete one."""
-        if name in self.form.names:
-            return ClosedPosterior((name,), self._answer, self.info)
-        return super().__getitem__(name)
-
-    def sample(self, n: int, seed: Seed = None) -> dict[str, Array]:
+    def sample(self, n: int = 1, seed: Seed = None) -> dict[str, Array]:
         """Return n independent draws of every latent quantity, by name."""
-        if not self.program.hidden:
+        if not (self._states if self.program is None else self.program.hidden):
             return self.form.sample(n, generator(seed))
         return super().sample(n, seed)
 
     # -- numbers ----------------------------------------------------------------------------------------------------
 
-    def mean(self, name: str | None = None) -> Any:
-        """Return the mean of a quantity: a number, or an array of its shape."""
-        name = self._only() if name is None else name
-        return plain_number(self.form.marginal(name).mean()) if self._closed(name) else super().mean(name)
+    def _distribution(self, name: str, what: str) -> NumberDistribution:
+        quantity, at, _ = self._place(name)
+        if quantity not in self.form.names:
+            return super()._distribution(name, what)
+        return ContinuousNumbers(self.form.marginal(quantity), at)
 
-    def sd(self, name: str | None = None) -> Any:
-        """Return the standard deviation of a quantity."""
-        name = self._only() if name is None else name
-        return plain_number(self.form.marginal(name).std()) if self._closed(name) else super().sd(name)
+    def _covariance(self, names: Sequence[str]) -> tuple[Array, list[tuple[int, ...]]]:
+        places = [self._place(n) for n in names]
+        if not all(quantity in self.form.names for quantity, _, _ in places):
+            return super()._covariance(names)
+        return self.form.covariance([(quantity, at) for quantity, at, _ in places])
 
-    def quantile(self, q: float, name: str | None = None) -> Any:
-        """Return a quantile of a quantity."""
-        name = self._only() if name is None else name
-        return (
-            plain_number(self.form.marginal(name).ppf(q)) if self._closed(name) else super().quantile(q, name)
-        )
+    def _probability_of(self, event: Mapping[str, Any]) -> Any:
+        if len(event) == 1:
+            ((name, said),) = event.items()
+            if self._closed(name):
+                found, box = self._distribution(name, "interval"), numbers_meant(name, said)
+                return found.cdf(box.high) - found.cdf(box.low)
+        return super()._probability_of(event)
 
     def log_prob(self, x: Any) -> Any:
         """Return the log density of the quantities asked for, together, at x.
@@ -154,16 +163,24 @@ class ClosedPosterior(DrawnPosterior):
         x
             For one quantity its value (or several, along leading axes); for several, a mapping from name to such.
         """
-        if not all(n in self.form.names for n in self.names):
-            return super().log_prob(x)
-        return plain_number(self.form.log_prob(self._given(x)))
+        if all(n in self.form.names for n in self.names):
+            return plain_number(self.form.log_prob(self._given(x)))
+        if len(self.names) == 1 and self._closed(self.names[0]):  # an element by itself
+            quantity, at, _ = self._place(self.names[0])
+            point = self._given(x)[self.names[0]]
+            return plain_number(ContinuousNumbers(self.form.marginal(quantity), at).log_prob(point))
+        return super().log_prob(x)
 
     def _closed(self, name: str) -> bool:
-        self._known(name)
-        return name in self.form.names
+        return self._place(name)[0] in self.form.names
 
     def _size(self, name: str) -> tuple[int, ...]:
-        return np.shape(self.mean(name)) if name in self.form.names else super()._size(name)
+        return np.shape(self.mean(name)) if self._closed(name) else super()._size(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the closed form, and draws, without the model."""
+        drawn = {"_numbers": self._numbers, "stats": self.stats}
+        return {**{k: v for k, v in super().__getstate__().items() if k != "_answer"}, **drawn}
 
     # -- tables -----------------------------------------------------------------------------------------------------
 
@@ -179,12 +196,11 @@ class ClosedPosterior(DrawnPosterior):
             columns = [
                 self.mean(name),
                 self.sd(name),
-                self.quantile(tail, name),
-                self.quantile(1.0 - tail, name),
+                self.quantile(name, tail),
+                self.quantile(name, 1.0 - tail),
             ]
             for at in np.ndindex(*np.shape(columns[0])):
-                label = f"{name}[{','.join(map(str, at))}]" if at else name
-                yield label, [float(np.asarray(c)[at]) for c in columns]
+                yield element_name(name, at), [float(np.asarray(c)[at]) for c in columns]
 
     def plot(
         self,

@@ -80,7 +80,7 @@ class Conjugate(ClosedEngine):
     seed
         Of draws, which are made on request only.
     time_limit, progress
-        As in `DensityEngine`; there is nothing to wait for.
+        Those of every engine; there is nothing to wait for.
 
     Examples
     --------

@@ -73,7 +73,7 @@ class SVI(ClosedEngine):
     local_steps
         Updates of what is on the plate, for each batch.
     seed, time_limit, progress
-        As in `DensityEngine`.
+        For the same answer again, seconds after which what is learned so far is taken, and a progress bar.
 
     Examples
     --------

@@ -6,13 +6,14 @@ Cost: draws times observations. A Pareto k above 0.7 says that an observation is
 trusted; refit without it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.inference.posterior_questions import arviz
 from markovia.inference.weighted_draws.weight_diagnostics import MAX_TAIL_INDEX
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
@@ -91,7 +92,7 @@ def waic(posterior: "DrawnPosterior") -> PredictiveScore:
 
 
 def compare(
-    posteriors: Mapping[str, "DrawnPosterior"],
+    posteriors: Mapping[str, "DrawnPosterior"] | Sequence["DrawnPosterior"],
     *,
     by: Literal["loo", "waic"] = "loo",
     weights: Literal["stacking", "BB-pseudo-BMA", "pseudo-BMA"] = "stacking",
@@ -101,7 +102,8 @@ def compare(
     Parameters
     ----------
     posteriors
-        Posteriors by the name of their model, all of the same observations.
+        Posteriors by the name of their model, or a list of them, which are then called 0, 1, ...; all of the same
+        observations.
     by
         Leave-one-out cross-validation or WAIC.
     weights
@@ -114,12 +116,19 @@ def compare(
     """
     check_choice("by", by, ("loo", "waic"))
     check_choice("weights", weights, ("stacking", "BB-pseudo-BMA", "pseudo-BMA"))
-    if len(posteriors) < 2:
+    named = posteriors if isinstance(posteriors, Mapping) else {str(i): p for i, p in enumerate(posteriors)}
+    if len(named) < 2:
         raise InvalidArgument("give two posteriors or more to compare: {name: posterior, ...}")
-    many = {n: sum(v[0, 0].size for v in p.log_likelihood().values()) for n, p in posteriors.items()}
+    for name, p in named.items():
+        if not hasattr(p, "log_likelihood"):
+            raise InvalidArgument(
+                f"models are compared by the log likelihood of each observation at draws of their parameters, which "
+                f"{name!r}, a {type(p).__name__}, does not have; score models of tables by log_evidence(...)"
+            )
+    many = {n: sum(v[0, 0].size for v in p.log_likelihood().values()) for n, p in named.items()}
     if len(set(many.values())) > 1:
         raise InvalidArgument(f"models can be compared on the same observations only; these have {many}")
-    data = {n: _inference_data(p) for n, p in posteriors.items()}
+    data = {n: _inference_data(p) for n, p in named.items()}
     found: pd.DataFrame = _quietly(arviz().compare, data, ic=by, method=weights, scale="log")
     return found.rename(
         columns={f"elpd_{by}": "elpd", f"p_{by}": "parameters", "elpd_diff": "difference", "se": "error",
@@ -134,13 +143,3 @@ def _quietly(function: Any, *args: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return function(*args, **options)
-
-
-def arviz() -> Any:
-    """Import ArviZ without the announcement of its next version."""
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import arviz as az
-    return az

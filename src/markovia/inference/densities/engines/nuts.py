@@ -100,9 +100,9 @@ class NUTS(HamiltonianChains):
     max_tree_depth
         Trajectories take at most 2 to the power of this many steps.
     target_accept, dense_mass
-        As in `HamiltonianChains`: the acceptance that steps adapt to, and whether the mass matrix has correlations.
+        The acceptance that steps adapt to, and whether the mass matrix has correlations.
     draws, warmup, chains, thin, target_ess, chain_method, checkpoint, seed, time_limit, progress
-        As in `DensityChains`: draws and warm-up steps of each chain, chains, steps a draw, when to stop early, how chains
+        Draws and warm-up steps of each chain, chains, steps a draw, when to stop early, how chains
         run, a file to go on from, reproducibility, seconds, progress bar.
 
     Examples

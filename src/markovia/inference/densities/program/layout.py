@@ -204,7 +204,7 @@ def _take_values(problem: Problem, layout: QuantityLayout, plates: set[str]) -> 
                 f"{site.name!r} is on plates {', '.join(site.plates)}, but the array given for it has shape {value.shape}"
             )
     for plate in sorted(plates):
-        found = said.get(plate, {})
+        found = said.get(plate) or _lengths_of_constants(layout, plate)
         if not found:
             users = [s.name for s in layout.sites.values() if plate in s.plates]
             raise IncompleteModel(
@@ -219,6 +219,17 @@ def _take_values(problem: Problem, layout: QuantityLayout, plates: set[str]) -> 
             raise InvalidEvidence(
                 f"plate {plate!r} has length 0, by {found[0]}; it needs at least one element"
             )
+
+
+def _lengths_of_constants(layout: QuantityLayout, plate: str) -> dict[int, str]:
+    """Return how long the constant arrays are that functions on this plate alone take; nothing where they disagree."""
+    found = {
+        len(value): repr(name)
+        for name, value in layout.data.items()
+        if name not in layout.sites and name not in layout.column_plates and value.ndim
+        if any(site.plates == (plate,) and name in site.sources for site in layout.sites.values())
+    }
+    return found if len(found) == 1 else {}
 
 
 def _resolve(problem: Problem, layout: QuantityLayout, plates: set[str]) -> None:

@@ -18,10 +18,15 @@ from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.densities.program.layout import QuantityLayout, Site
 from markovia.runtime.libraries import jax, jnp
+from markovia.runtime.traced_functions import tracing_problem
 
 Env = Mapping[str, Any]
+FEW_UNROLLED = 8
+"""Combinations of states of variables without plates that functions are always called with one by one."""
 MOST_UNROLLED = 4096
-"""Combinations of states of variables without plates that functions are called with, one by one."""
+"""Combinations that they are called with one by one where they branch on the state."""
+MOST_MAPPED = 1_000_000
+"""Combinations that they are called with all together where they do not."""
 
 
 class FunctionFailed(InvalidArgument):
@@ -124,7 +129,8 @@ class Nodes:
         """Return a function of the environment, called with every state of discrete parents that are traced numbers.
 
         A node's function may branch on a parent without plates, or take its states by name; so it sees plain numbers, and
-        what it says for the right ones is picked.
+        what it says for the right ones is picked. Where that would be many calls and it does not branch, it sees the traced
+        numbers themselves.
         """
         sites = self.layout.sites
         loose = [
@@ -135,6 +141,11 @@ class Nodes:
         ]
         sizes = [sites[q].states for q in loose]
         if not loose or not isinstance(site.piece, FunctionNode) or prod(sizes) > MOST_UNROLLED:
+            return function(env)
+        if prod(sizes) > FEW_UNROLLED and takes_traced_states(
+            lambda *states: jnp.asarray(function({**env, **dict(zip(loose, states, strict=True))})),
+            len(loose),
+        ):
             return function(env)
         every = [function({**env, **dict(zip(loose, at, strict=True))}) for at in np.ndindex(*sizes)]
         at = jnp.ravel_multi_index([jnp.asarray(env[q], int) for q in loose], tuple(sizes), mode="clip")
@@ -312,6 +323,18 @@ class Nodes:
         return self._called(site, first, arguments)
 
 
+def takes_traced_states(function: Callable[..., Any], n_states: int) -> bool:
+    """Say whether a function of states computes with numbers that are not known yet: it neither branches nor looks them up.
+
+    Whatever else may be wrong with the function comes to light when it is called with plain numbers.
+    """
+    try:
+        jax.eval_shape(function, *[jnp.zeros((), int)] * n_states)
+    except Exception:
+        return False
+    return True
+
+
 def _own(piece: FunctionNode) -> set[str]:
     """Return the parameters of the node's function (others belong to that of its first elements)."""
     if hasattr(piece.form, "parents"):  # a table's lookup
@@ -329,11 +352,8 @@ def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
 def _explained(site: Site, arguments: Mapping[str, Any], problem: Exception) -> MarkoviaError:
     """Return an error that says what the function of which node was called with."""
     shapes = ", ".join(f"{k} {np.shape(v)}" for k, v in arguments.items()) or "nothing"
-    if isinstance(problem, jax.errors.TracerBoolConversionError | jax.errors.TracerIntegerConversionError):
-        return InvalidArgument(
-            f"the function of {site.name!r} branches on (or indexes a list by) the value of a node, which is not known "
-            "while the model is compiled; use jnp.where, or index an array"
-        )
+    if (not_traceable := tracing_problem(f"the function of {site.name!r}", problem)) is not None:
+        return not_traceable
     return FunctionFailed(
         f"the function of {site.name!r} failed when called with {shapes}: {type(problem).__name__}: {problem}"
     )

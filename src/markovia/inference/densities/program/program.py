@@ -24,7 +24,13 @@ from markovia.inference.densities.program.function_checks import check_functions
 from markovia.inference.densities.program.function_digest import digest
 from markovia.inference.densities.program.index_recording import recorded_index
 from markovia.inference.densities.program.layout import QuantityLayout, Site, lay_out
-from markovia.inference.densities.program.node_densities import MOST_UNROLLED, Nodes
+from markovia.inference.densities.program.node_densities import (
+    FEW_UNROLLED,
+    MOST_MAPPED,
+    MOST_UNROLLED,
+    Nodes,
+    takes_traced_states,
+)
 from markovia.inference.densities.program.node_tracing import children, trace
 from markovia.inference.densities.program.non_centred import from_standard, to_standard
 from markovia.inference.densities.program.plated_elimination import (
@@ -301,10 +307,6 @@ class Program:
         """Return log p of each element of a node for every combination of states of its discrete variables."""
         loose = [a for a in axes if not a.endswith(EARLIER) and not self.hidden[a].plates]
         mapped = [a for a in axes if a not in loose]
-        if prod(self.hidden[a].states for a in loose) > MOST_UNROLLED:
-            raise UnsupportedModel(
-                f"{site.name!r} depends on {len(loose)} discrete variables, with too many combinations to call its function"
-            )
 
         def at(chosen: Mapping[str, Any]) -> Any:
             now = dict(env)
@@ -320,12 +322,23 @@ class Program:
                     now[other.name] = self.nodes.deterministic(other, now)
             return self._counted(site, self.nodes.log_probs(site, now[site.name], now, earlier))
 
+        # a function may branch on a state without plates, so it is called with plain numbers, one after the other: a
+        # program that grows with the states. Where there are many, and it does not branch, they are an axis like any other.
+        combinations = prod(self.hidden[a].states for a in loose)
+        together = combinations > FEW_UNROLLED and takes_traced_states(
+            lambda *states: at(dict(zip([*loose, *mapped], states, strict=True))), len(axes)
+        )
+        if combinations > (MOST_MAPPED if together else MOST_UNROLLED):
+            raise UnsupportedModel(
+                f"{site.name!r} depends on {len(loose)} discrete variables, with too many combinations to call its function"
+            )
+
         def over(left: Sequence[str], chosen: dict[str, Any]) -> Any:
             if not left:
                 return at(chosen)
             axis, rest = left[0], left[1:]
             states = self.hidden[axis.removesuffix(EARLIER)].states
-            if axis in loose:
+            if axis in loose and not together:
                 return jnp.stack([over(rest, {**chosen, axis: k}) for k in range(states)])
             return jax.vmap(lambda k: over(rest, {**chosen, axis: k}))(jnp.arange(states))
 

@@ -47,7 +47,13 @@ def simulate(key: Any, nodes: Nodes, known: Mapping[str, Any], data: Mapping[str
 def _drawn(key: Any, nodes: Nodes, site: Site, env: Mapping[str, Any]) -> Any:
     found = nodes.call(site, env)
     if is_distribution(found):
-        return nodes.spread(site, found, site.plates).sample(key)
+        try:
+            return nodes.spread(site, found, site.plates).sample(key)
+        except NotImplementedError:
+            raise UnsupportedModel(
+                f"{site.name!r} has an improper prior, such as Flat(), which cannot be drawn from; give it a distribution, "
+                "or a value in given="
+            ) from None
     return nodes.value(site, found, site.plates)
 
 

@@ -1,17 +1,33 @@
 """Discrete latent variables that were summed out, recovered for each draw of the others."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from markovia.errors import InvalidArgument, Unanswered, check_known
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
-from markovia.inference.posterior import Posterior
+from markovia.inference.number_distributions import WeightedNumbers
+from markovia.inference.posterior import Marginals, Posterior
+from markovia.inference.posterior_questions import (
+    PosteriorQuestions,
+    check_element,
+    element_name,
+    element_of,
+    state_numbers,
+    states_meant,
+)
 from markovia.inference.result import Info
 from markovia.runtime.array_types import Array, Codes
+from markovia.runtime.libraries import pd
+from markovia.runtime.seeds import Seed
 from markovia.runtime.shown import aligned, html_table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 SHOWN = 20
 
@@ -66,7 +82,7 @@ class LateStates(Mapping[str, StateDraws]):
         return len(self._names)
 
 
-class PlatedPosterior:
+class PlatedPosterior(PosteriorQuestions):
     """Posteriors of a discrete variable on plates: one distribution over its states for each element.
 
     Examples
@@ -81,7 +97,7 @@ class PlatedPosterior:
         self.variable, self.probabilities, self.info = variable, probabilities, info
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         """The name of the variable."""
         return (self.variable.name,)
 
@@ -90,9 +106,66 @@ class PlatedPosterior:
         """The states, in the order of the last axis of `probabilities`."""
         return self.variable.states
 
-    def __getitem__(self, element: int | tuple[int, ...]) -> Posterior:
-        """Return the posterior of one element."""
-        return Posterior(Factor.of((self.variable,), self.probabilities[element]), self.info)
+    def __getitem__(self, element: str | int | tuple[int, ...]) -> Posterior:
+        """Return the posterior of one element: by its place, or as it is printed (`post["z[0]"]`)."""
+        at = self._place(element) if isinstance(element, str) else element
+        if at == ():
+            raise InvalidArgument(f"name one element, such as {element_name(self.names[0], self._first())!r}")
+        return Posterior(Factor.of((self.variable,), self.probabilities[at]), self.info)
+
+    def _first(self) -> tuple[int, ...]:
+        return (0,) * (self.probabilities.ndim - 1)
+
+    def _place(self, name: str) -> tuple[int, ...]:
+        """Return the place of an element from its printed name; nothing for all of them."""
+        quantity, at = element_of(name, self.names)
+        check_known([quantity], self.names, "the posterior")
+        check_element(quantity, at, self.probabilities.shape[:-1])
+        return at
+
+    def _distribution(self, name: str, what: str) -> WeightedNumbers:
+        weights = np.moveaxis(self.probabilities[self._place(name)], -1, 0)
+        numbers = state_numbers(self.variable, what)
+        return WeightedNumbers(numbers.reshape(-1, *(1,) * (weights.ndim - 1)), weights)
+
+    def _probability_of(self, event: Mapping[str, Any]) -> Any:
+        if len(event) != 1:
+            raise self._apart("a probability of several elements")
+        ((name, said),) = event.items()
+        return self.probabilities[self._place(name)] @ states_meant(self.variable, said)
+
+    def _probability_where(self, happened: Callable[..., bool], names: Sequence[str]) -> Any:
+        check_known(names, self.names, "the posterior")
+        return self.probabilities @ np.array([bool(happened(s)) for s in self.states])
+
+    def _covariance(self, names: Sequence[str]) -> tuple[Array, list[tuple[int, ...]]]:
+        raise self._apart("a covariance of its elements")
+
+    def sample(self, n: int = 1, seed: Seed = None) -> dict[str, Any]:
+        """Say where draws of all elements together are had: this is the distribution of each by itself."""
+        raise self._apart("draws of its elements together")
+
+    def log_prob(self, x: Any) -> Any:
+        """Say that the elements together are not known here."""
+        raise self._apart("a probability of its elements together")
+
+    def _apart(self, what: str) -> Unanswered:
+        return Unanswered(
+            f"{self.names[0]!r} holds the distribution of each element by itself, not {what}; "
+            f"ask for one, such as post[{element_name(self.names[0], self._first())!r}], or model.sample(n, given=...)"
+        )
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return the probabilities: one row an element, one column a state."""
+        places = list(np.ndindex(*self.probabilities.shape[:-1]))
+        index = pd.Index([element_name(self.names[0], at) for at in places], name="element")
+        return pd.DataFrame(self.probabilities.reshape(len(places), -1), index, columns=list(self.states))
+
+    def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> Any:
+        """Draw the posterior of each element in a panel of its own; see `markovia.plotting.plot_marginals`."""
+        places = np.ndindex(*self.probabilities.shape[:-1])
+        panels = Marginals({element_name(self.names[0], at): self[at] for at in places})
+        return panels.plot(ax=ax, title=title)
 
     def __len__(self) -> int:
         return len(self.probabilities)
@@ -117,7 +190,7 @@ class PlatedPosterior:
         flat = self.probabilities.reshape(-1, len(self.states))[:SHOWN]
         places = np.ndindex(*self.probabilities.shape[:-1])
         return [
-            [f"{self.variable.name}[{','.join(map(str, at))}]", *(f"{p:.4g}" for p in row)]
+            [element_name(self.variable.name, at), *(f"{p:.4g}" for p in row)]
             for at, row in zip(places, flat, strict=False)
         ]
 

@@ -1,6 +1,7 @@
 """Answers about every step of some sequences of a dynamic network."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.posterior import Posterior
 from markovia.inference.result import Info
+from markovia.inference.sequences.forecast import Forecast, GaussianSteps, StateSteps, StepLaws
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
@@ -32,6 +34,8 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
         probabilities that was found on a window of steps.
     mean, var
         For variables that are numbers, by name: lists of arrays, one a sequence.
+    dates
+        Of a forecast, the dates of its steps, where the data had dates at equal distances.
     """
 
     def __init__(
@@ -48,14 +52,17 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
         self.log_prob, self.info = log_prob, info
         self.mean = {n: PerSequence.of(x, offsets) for n, x in (mean or {}).items()}
         self.var = {n: PerSequence.of(x, offsets) for n, x in (var or {}).items()}
+        self.dates: list[Any] | None = None
 
-    def rows(self, kept: Ints, steps: int) -> "Beliefs":
-        """Return only some rows, `steps` of them for each sequence."""
+    def rows(self, kept: Ints, steps: int, dates: list[Any] | None = None) -> "Beliefs":
+        """Return only some rows, `steps` of them for each sequence, which may have dates."""
         offsets = steps * np.arange(len(self._offsets))
         mean = {n: np.concatenate(x)[kept] for n, x in self.mean.items()}
         var = {n: np.concatenate(x)[kept] for n, x in self.var.items()}
         found = {n: rows[kept] for n, rows in self._steps.items()}
-        return Beliefs(self._variables, found, offsets, self.log_prob, self.info, mean, var)
+        some = Beliefs(self._variables, found, offsets, self.log_prob, self.info, mean, var)
+        some.dates = dates
+        return some
 
     def __getitem__(self, name: str) -> list[Array]:
         if name in self.mean:
@@ -92,6 +99,31 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
             parts[n, "mean"] = self.mean[n][sequence]
             parts[n, "sd"] = np.sqrt(self.var[n][sequence])
         return pd.DataFrame(parts)
+
+    def forecast(self, name: str) -> Forecast:
+        """Return one variable as a `Forecast`: means (probabilities of states), intervals, quantiles, a table, a picture.
+
+        A variable that is a number is taken for Gaussian, with its mean and variance.
+        """
+        offsets = self._offsets.tolist()
+        if name in self.mean:
+            pairs = zip(self.mean[name], self.var[name], strict=True)
+            laws: list[StepLaws] = [GaussianSteps.of(m[:, None], v[:, None, None]) for m, v in pairs]
+            return Forecast(laws, dates=self.dates, names=(name,))
+        states = self.states(name)
+        return Forecast(
+            [StateSteps(self._steps[name][a:b], states) for a, b in pairwise(offsets)], dates=self.dates
+        )
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return a row for each variable, sequence, step (from 1) and state or number: its mean and its 95% interval.
+
+        Rows of a forecast are indexed by the dates of their steps, where the data had dates.
+        """
+        parts = {n: self.forecast(n).to_pandas() for n in [*self, *self.mean]}
+        for name, part in parts.items():
+            part.insert(0, "variable", name)
+        return pd.concat([*parts.values()], ignore_index=self.dates is None)
 
     def plot(
         self,

@@ -99,7 +99,7 @@ def read_evidence(
             raise UnknownVariable(name, variables, "the process")
         column, variable = rows.values[:, j], variables[name]
         if isinstance(variable, Quantity):
-            one = Sequences(column[:, None], rows.offsets, rows.names)
+            one = replace(rows, values=column[:, None], columns=())
             numbers[name] = one.numbers()[:, 0]
         else:
             found = _coded(rows, column, variable)

@@ -67,8 +67,9 @@ def beliefs(
         if name not in SETTINGS[engine]:
             raise UnknownArgument(f"engine={engine!r} takes {', '.join(SETTINGS[engine])}, not {name!r}")
     networks, variables, evidence = _opened(process, data, lengths, by, nothing=steps > 0)
-    ahead = None
+    ahead = dates = None
     if steps:
+        dates = evidence.rows.dates_ahead(steps)
         evidence, ahead = longer(evidence, steps)
     asked = _targets(variables, targets, evidence)
     numbers = [n for n in asked if isinstance(variables[n], Quantity)]
@@ -82,7 +83,7 @@ def beliefs(
             found = switching_beliefs(
                 networks, variables, asked, evidence, method, given, smooth=what == "smooth", begin=begin
             )
-            return found if ahead is None else found.rows(ahead, steps)
+            return found if ahead is None else found.rows(ahead, steps, dates)
     if engine in SWITCHING:
         raise InvalidArgument(
             f"all variables are numbers, so that nothing switches; engine='auto' is exact, not {engine!r}"
@@ -105,7 +106,7 @@ def beliefs(
 
         smooth = what == "smooth"
         found = approximate(process, networks, asked, evidence, engine, settings, begin, smooth=smooth)
-    return found if ahead is None else found.rows(ahead, steps)
+    return found if ahead is None else found.rows(ahead, steps, dates)
 
 
 def _opened(

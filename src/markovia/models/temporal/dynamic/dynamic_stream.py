@@ -18,6 +18,7 @@ from markovia.models.temporal.dynamic.dynamic_evidence import (
     Evidence,
     compiled,
     longer,
+    read_columns,
     read_evidence,
     seen_of,
     unseen,
@@ -64,7 +65,8 @@ class DynamicStream:
         kind = min(self.step, self._slices.order)
         # the engine takes whole sequences: this step is the last of a short one of which nothing else is asked
         columns = {n: [v] for n, v in said.items()}
-        read = read_evidence(self._variables, columns) if said else longer(unseen([0]), 1)[0]
+        rows = replace(read_columns(columns, None, None), first=self.step) if said else None
+        read = longer(unseen([0]), 1)[0] if rows is None else read_evidence(self._variables, rows)
         whole = _placed(read, kind)
         sums = StepSums(self._slices, seen_of(self._networks, self._slices, whole))
         steps = np.array([kind])
