@@ -4,7 +4,6 @@ Other libraries say `evidence=`, `evs=`, `n_samples=`; a bare `TypeError` does n
 front door (see `lazy_names`) answers like this: `guide` goes over a class with all its verbs, or a function.
 """
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from enum import Enum
@@ -186,7 +185,9 @@ def unknown_argument(
     function: Callable[..., Any], kwargs: Mapping[str, Any], said: str
 ) -> UnknownArgument | None:
     """Return the error for the first keyword that a function does not take; None if it takes them all."""
-    parameters = inspect.signature(function).parameters.values()
+    from inspect import signature  # which takes longer to load than the rest of this package's door
+
+    parameters = signature(function).parameters.values()
     if any(q.kind is q.VAR_KEYWORD for q in parameters):
         return None
     hidden = ("self", "cls", "_cls", "validate_args")
