@@ -74,7 +74,7 @@ class WeightedNumbers:
         return self.values.mean(axis=0) if self.drawn else (self.values * self.weights).sum(axis=0)
 
     def variance(self) -> Any:
-        """Return the variance; of n draws n - 1 times smaller than their squares' sum."""
+        """Return the variance; of n draws the sum of squares over n - 1."""
         n = len(self.values)
         found = ((self.values - self.mean()) ** 2 * self.weights).sum(axis=0)
         return found * n / (n - 1) if self.drawn and n > 1 else found

@@ -72,3 +72,11 @@ def test_the_unit_does_not_matter(unit):
 def test_what_is_no_chain_is_refused(draws, message):
     with pytest.raises(mk.errors.InvalidArgument, match=message):
         mk.diagnostics.rhat(draws)
+
+
+def test_the_summary_has_the_chain_that_drifts_most_in_either_direction():
+    chains = np.random.default_rng(0).normal(size=(3, 2000))
+    chains[1] += np.linspace(0, 3, 2000)  # it begins below where it ends
+    z = mk.diagnostics.geweke(chains)
+    assert z[1] < -3
+    assert mk.diagnostics.summary(chains)["geweke"].item() == z[1]
