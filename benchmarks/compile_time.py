@@ -44,6 +44,7 @@ USES = {
     "forward": "mk.examples.asia().query('lung', engine='forward')",
     **{name: f"grid().map(engine={name!r})" for name in (
         "max-product", "dual-decomposition", "trw-s", "graph-cut", "alpha-expansion", "alpha-beta-swap",
+        "expansion-shrink", "beam", "a-star", "quadratic-program", "relaxation-labelling",
         "linear-program", "map-search", "icm", "block-icm", "simulated-annealing", "tabu", "guided-local-search",
         "large-neighbourhood")},
     "marginal-map": "m = grid(); m.map(targets=m.variables[:4], engine='marginal-map')",

@@ -23,6 +23,12 @@ def segmentation() -> Any:
         return _example("segmentation").segmentation_figure()
 
 
+def cutouts() -> Any:
+    """Show an object cut out of a picture, and a montage of three."""
+    with redirect_stdout(io.StringIO()):
+        return _example("cutout_montage").cutout_montage_figure()
+
+
 def _example(name: str) -> ModuleType:
     found = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     assert found is not None
@@ -32,4 +38,4 @@ def _example(name: str) -> ModuleType:
     return module
 
 
-FIGURES: tuple[Callable[[], Any], ...] = (denoising, segmentation)
+FIGURES: tuple[Callable[[], Any], ...] = (denoising, segmentation, cutouts)

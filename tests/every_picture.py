@@ -463,6 +463,11 @@ def plot_balance() -> Any:
 
 
 @picture
+def plot_propensity() -> Any:
+    return mk.causal.propensity_score(effect().frame, "t", effect().adjustment).plot()
+
+
+@picture
 def plot_sensitivity() -> Any:
     return effect().sensitivity().plot()
 

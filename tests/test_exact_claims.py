@@ -16,6 +16,7 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.inference.engine import engine_names, get_engine
+from markovia.inference.map_bounds.certified import Certified
 from markovia.models.temporal.dynamic.dynamic_answers import Beliefs
 
 RNG = np.random.default_rng(7)
@@ -317,7 +318,38 @@ def test_every_engine_that_claims_an_exact_answer_gives_the_one_of_enumeration()
     assert {"gibbs", "loopy-bp", "mean-field", "generalized-bp", "annealed-importance"} <= claimed.keys()
 
 
+def test_every_engine_that_claims_the_best_configuration_has_the_one_of_enumeration():
+    rng = np.random.default_rng(4)
+    spins = mk.generators.ising_grid(4, 4, coupling="random", field="random", seed=1)
+    wide = mk.MarkovNetwork(
+        dict.fromkeys("abcdefg", 3),
+        [
+            mk.Factor(list(scope), rng.uniform(0.1, 3.0, (3, 3, 3)))
+            for scope in ("abc", "bde", "cef", "adg", "fga")
+        ],
+    )
+    claimed = set()
+    proving = [n for n in engine_names() if get_engine(n).exact or isinstance(get_engine(n), Certified)]
+    for model in (spins, wide):
+        truth = model.map(engine="enumeration").log_weight
+        for name in proving:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                try:
+                    best = model.map(engine=name)
+                except mk.MarkoviaError:
+                    continue
+            assert best.log_weight <= truth + 1e-9
+            assert best.log_weight + best.gap >= truth - 1e-9, name
+            if best.info.exact:
+                assert best.log_weight == pytest.approx(truth, abs=1e-8), name
+                claimed.add(name)
+    assert {"a-star", "beam", "junction-tree", "dual-decomposition"} <= claimed
+    assert {"quadratic-program", "relaxation-labelling", "expansion-shrink"} <= {*proving} - claimed
+
+
 CLAIMS = {
+    "exact/calibrated_tree.py": "belief propagation on a junction tree",
     "markov_chains/chain_runs.py": "a question about nothing",
     "local_search/local_search.py": "nothing left to search",
     "local_search/search_space.py": "nothing left to search",
@@ -331,6 +363,8 @@ CLAIMS = {
     "dynamic/dynamic_inference.py": "the interface algorithm",
     "dynamic/dynamic_gaussian.py": "the Kalman filter",
     "temporal/factorial_hmm.py": "forward-backward over joint states",
+    "tables/table_posterior.py": "Dirichlet rows in closed form",
+    "graphical/posterior_network.py": "conjugate regressions and tables in closed form",
     "graphical/question_verbs.py": "derivatives by bucket elimination; Gaussian elimination",
     "documents/answers.py": "nothing was asked",
 }

@@ -10,6 +10,7 @@ from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
+from types import ModuleType
 
 import networkx as nx
 import pytest
@@ -31,14 +32,14 @@ ROOMS = {
         "sparse_matrices", "sequences", "collapsed",
     )],
     "factors": [
-        ("distributions",), ("processes",), ("tables",), ("quantities",),
+        ("distributions",), ("processes", "networks"), ("tables",), ("quantities",),
         ("local_models", "gaussian", "functions"), ("potentials",), ("",),
     ],
     "inference": [
         ("",),
         ("exact", "flat_graphs"),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
-        ("sequences", "collapsed"),
+        ("sequences", "collapsed", "circuits"),
         ("variational", "markov_chains", "theory", "gaussian"),
         ("densities/program",),
         ("densities/draws",),
@@ -46,8 +47,9 @@ ROOMS = {
         ("densities/closed_forms", "particles"),
     ],
     "learning": [
-        ("association", "regression", "fields", "conditional_fields"),
-        ("tables",), ("incomplete", "prediction"), ("components",), ("gaussian", "sequences"), ("latent",), ("",),
+        ("association", "regression", "conditional_fields"),
+        ("tables",), ("incomplete", "prediction"), ("components", "fields"), ("gaussian", "sequences"),
+        ("latent", "neural"), ("",),
     ],
     "structure": [
         ("task",),
@@ -70,7 +72,7 @@ ROOMS = {
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {
     "__init__", "__main__", "ci_tests", "engines", "exponential", "monte_carlo", "scores", "variational",
-    "diagnostics",
+    "diagnostics", "networks", "objectives",
     "local", "results", "distributions", "processes",
     "series", "crf", "topics", "mixtures", "classifiers", "regression",
 }  # fmt: skip
@@ -414,13 +416,21 @@ def test_a_model_behind_the_door_of_its_family_answers_at_the_top_too_though_unl
 
 def test_help_on_the_package_fits_on_a_few_screens_and_names_every_public_name():
     text = pydoc.plain(pydoc.render_doc(markovia))
-    assert len(text.splitlines()) < 122
+    assert len(text.splitlines()) < 126
     described = text.partition("PACKAGE CONTENTS")[0]
     assert not [name for name in markovia.__all__ if not re.search(rf"\b{name}\b", described)]
 
 
 def test_the_top_of_the_package_holds_only_what_is_typed_first():
-    assert len(markovia.__all__) < 90
+    assert (
+        sum(not isinstance(getattr(markovia, name), ModuleType) for name in markovia.__all__) < 62
+    )  # doors aside
     for name in markovia.__all__:
         value = getattr(markovia, name)
         assert not (isinstance(value, type) and issubclass(value, Exception)) or name == "MarkoviaError"
+
+
+def test_no_pattern_has_a_possessive_group():
+    # Python before 3.11.5, which Debian 12 has, matches them wrongly; of single characters they are right
+    for path in ROOT.rglob("*.py"):
+        assert not re.search(r"\)(\*\+|\+\+|\?\+)", path.read_text("utf-8")), path

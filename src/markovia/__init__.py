@@ -30,12 +30,13 @@ Building blocks
     Interval, Soft                  evidence on numbers that is not one value
     distributions                   what nodes that are numbers are distributed as
     LinearGaussian, GaussianFactor  nodes linear in their parents; the algebra of Gaussians
-    Input, Flat                     a node that comes with the data; no preference, as a prior or for the start of a chain
+    Input, Parameter, Flat          what comes with the data, what fit learns; no preference, as a prior or a start
+    networks                        recipes for modules that are parameters
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors
     processes                       random partitions, measures and matrices: restaurants, sticks, buffets
     factors                         the algebra of tables, potentials and features
-    graphs                          DAG, UndirectedGraph, MixedGraph, separation, comparisons
+    graphs                          DAG, UndirectedGraph, MixedGraph, ChainGraph, separation, comparisons
 Files
     load, save                      any format by its suffix
     io                              formats, text, NetworkX, pgmpy and pyAgrum objects
@@ -47,8 +48,8 @@ Asking
     inference                       the problem that a model hands to an engine
 Learning
     counts, EM, Discretizer, priors
-    Training                        how many weights are trained: epochs, batches, averages, stops, checkpoints
-    fit_log_linear, posterior_regularisation
+    Training, objectives            how many weights are trained (epochs, batches, checkpoints), and what is made large
+    fit_log_linear, posterior_regularisation, fit_regularised
     learn_structure, learn_dynamic_structure, structure_methods, Knowledge, score_graph, independence_test, granger,
     pairwise_direction
     bootstrap_structure, edge_posterior, edge_strength, edges_over_time
@@ -88,6 +89,7 @@ _ports.bind(
         "picture": "markovia.plotting.picture:svg",
         "show": "markovia.studio.sharing.notebook:show",
         "report": "markovia.studio.sharing.report:write_report",
+        "feature-marginals": "markovia.models.graphical.log_linear_models:feature_marginals",
         "fit-structure": "markovia.models.learned_structure:fit_structure",
         "query-averaged": "markovia.models.averaged_query:averaged_query",
         "counterfactual": "markovia.causal.counterfactuals.structural_model:network_counterfactual",

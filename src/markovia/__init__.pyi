@@ -18,6 +18,8 @@ from markovia import (
     local as local,
     mixtures as mixtures,
     monte_carlo as monte_carlo,
+    networks as networks,
+    objectives as objectives,
     plotting as plotting,
     processes as processes,
     regression as regression,
@@ -32,6 +34,7 @@ from markovia.data.tables.counting import counts as counts
 from markovia.data.tables.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
 from markovia.factors.functions.function_node import Flat as Flat, Input as Input
+from markovia.factors.functions.parameter import Parameter as Parameter
 from markovia.factors.gaussian.canonical_form import GaussianFactor as GaussianFactor
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian as LinearGaussian
 from markovia.factors.potentials.log_linear import Feature as Feature
@@ -60,6 +63,7 @@ from markovia.models.mixtures.k_means import KMeans as KMeans
 from markovia.models.mixtures.latent_features import LatentFeatures as LatentFeatures
 from markovia.models.mixtures.mixture import Mixture as Mixture
 from markovia.models.mixtures.named_mixtures import GaussianMixture as GaussianMixture
+from markovia.models.regularised_fit import fit_regularised as fit_regularised
 from markovia.models.temporal.arima import ARIMA as ARIMA
 from markovia.models.temporal.dynamic.dynamic_structure import (
     learn_dynamic_structure as learn_dynamic_structure,

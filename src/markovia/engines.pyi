@@ -6,6 +6,7 @@ from markovia.inference.densities.closed_forms.conjugate import Conjugate as Con
 from markovia.inference.densities.closed_forms.gibbs_blocks import BlockGibbs as BlockGibbs
 from markovia.inference.densities.closed_forms.svi import SVI as SVI
 from markovia.inference.densities.engines.advi import ADVI as ADVI
+from markovia.inference.densities.engines.amortised import Amortised as Amortised
 from markovia.inference.densities.engines.density_importance import DensityImportance as DensityImportance
 from markovia.inference.densities.engines.flow_vi import FlowVI as FlowVI
 from markovia.inference.densities.engines.hmc import HMC as HMC
@@ -29,13 +30,18 @@ from markovia.inference.local_search.map_search import MapSearch as MapSearch
 from markovia.inference.local_search.marginal_map_search import MarginalMapSearch as MarginalMapSearch
 from markovia.inference.local_search.simulated_annealing import SimulatedAnnealing as SimulatedAnnealing
 from markovia.inference.local_search.tabu_search import TabuSearch as TabuSearch
+from markovia.inference.map_bounds.a_star import AStar as AStar
+from markovia.inference.map_bounds.beam_search import BeamSearch as BeamSearch
 from markovia.inference.map_bounds.dual_decomposition import DualDecomposition as DualDecomposition
 from markovia.inference.map_bounds.graph_cut import GraphCut as GraphCut
 from markovia.inference.map_bounds.linear_program import LinearProgram as LinearProgram
 from markovia.inference.map_bounds.move_making import (
     AlphaBetaSwap as AlphaBetaSwap,
     AlphaExpansion as AlphaExpansion,
+    AlphaExpansionBetaShrink as AlphaExpansionBetaShrink,
 )
+from markovia.inference.map_bounds.quadratic_program import QuadraticProgram as QuadraticProgram
+from markovia.inference.map_bounds.relaxation_labelling import RelaxationLabelling as RelaxationLabelling
 from markovia.inference.map_bounds.trw_s import TRWS as TRWS
 from markovia.inference.markov_chains.gibbs import Gibbs as Gibbs
 from markovia.inference.markov_chains.metropolis import (

@@ -23,3 +23,4 @@ from markovia.models.mixtures.named_mixtures import (
     PoissonMixture as PoissonMixture,
     StudentTMixture as StudentTMixture,
 )
+from markovia.models.mixtures.sum_product_network import SumProductNetwork as SumProductNetwork

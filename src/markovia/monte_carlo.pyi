@@ -1,5 +1,8 @@
 """The names that `markovia.monte_carlo` hands out, each with its home."""
 
+from markovia.inference.theory.adaptive_rejection import (
+    adaptive_rejection_sample as adaptive_rejection_sample,
+)
 from markovia.inference.theory.basic_sampling import (
     Accepted as Accepted,
     Estimate as Estimate,

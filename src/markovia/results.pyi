@@ -1,5 +1,6 @@
 """The names that `markovia.results` hands out, each with its home."""
 
+from markovia.inference.circuits.parse_tree import ParseTree as ParseTree
 from markovia.inference.densities.closed_forms.closed_posterior import ClosedPosterior as ClosedPosterior
 from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior as DrawnPosterior
 from markovia.inference.densities.draws.predictive_scores import (
@@ -7,6 +8,11 @@ from markovia.inference.densities.draws.predictive_scores import (
     compare as compare,
 )
 from markovia.inference.densities.program.state_draws import PlatedPosterior as PlatedPosterior
+from markovia.inference.exact.calibrated_tree import (
+    CalibratedTree as CalibratedTree,
+    CliqueMessage as CliqueMessage,
+    CliqueTree as CliqueTree,
+)
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior as GaussianPosterior
 from markovia.inference.gaussian.mean_sensitivity import MeanSensitivity as MeanSensitivity
 from markovia.inference.markov_chains.diagnostics import Diagnostics as Diagnostics
@@ -34,6 +40,7 @@ from markovia.models.graphical.posterior_network import (
     NumberPosterior as NumberPosterior,
     SampledPosterior as SampledPosterior,
 )
+from markovia.models.regularised_fit import RegularisedFit as RegularisedFit
 from markovia.structure.confidence.edge_strength import EdgeStrength as EdgeStrength
 from markovia.structure.confidence.model_averaging import EdgeConfidence as EdgeConfidence
 from markovia.structure.confidence.posterior_edges import EdgePosterior as EdgePosterior

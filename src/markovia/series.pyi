@@ -2,6 +2,7 @@
 
 from markovia.models.choosing_states import choose_states as choose_states, compare_states as compare_states
 from markovia.models.temporal.arima import ARIMA as ARIMA
+from markovia.models.temporal.context_free_grammar import ContextFreeGrammar as ContextFreeGrammar
 from markovia.models.temporal.dynamic_factor import DynamicFactor as DynamicFactor
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as DynamicBayesianNetwork
 from markovia.models.temporal.factorial_hmm import FactorialHMM as FactorialHMM

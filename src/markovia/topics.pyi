@@ -1,7 +1,9 @@
 """The names that `markovia.topics` hands out, each with its home."""
 
 from markovia.data.text.corpus import Corpus as Corpus
+from markovia.models.topics.ailments import AilmentTopics as AilmentTopics
 from markovia.models.topics.authors import AuthorTopics as AuthorTopics
+from markovia.models.topics.base import SampledDocuments as SampledDocuments
 from markovia.models.topics.bigram import BigramTopics as BigramTopics
 from markovia.models.topics.correlated import CorrelatedTopics as CorrelatedTopics
 from markovia.models.topics.dynamic import DynamicTopics as DynamicTopics
@@ -16,3 +18,4 @@ from markovia.models.topics.poisson_factorisation import PoissonFactorisation as
 from markovia.models.topics.supervised import SupervisedLDA as SupervisedLDA
 from markovia.models.topics.tied import TiedTopics as TiedTopics
 from markovia.models.topics.unigrams import UnigramMixture as UnigramMixture
+from markovia.structure.undirected.cooccurrence import cooccurrence_network as cooccurrence_network

@@ -22,6 +22,7 @@ CALLS = {
     "do_graph": (c.do_graph, (HIDDEN, "x")),
     "each_adjustment_set": (lambda *a: list(c.each_adjustment_set(*a)), (DOOR, "x", "y")),
     "effect_on_treated": (lambda *a: c.effect_on_treated(*a, had=1, instead=0), (DOOR, "x", "y")),
+    "confounding_equivalent": (c.confounding_equivalent, (DOOR, "x", "y", "z", ())),
     "effect_paths": (c.effect_paths, (DOOR, "x", "y")),
     "front_door_sets": (c.front_door_sets, (HIDDEN, "x", "y")),
     "graph_text": (c.graph_text, (HIDDEN,)),

@@ -7,9 +7,11 @@ import warnings
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import linprog
 
 import markovia as mk
 import markovia.distributions as dist
+from markovia.causal import BoundedPosterior
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.densities.closed_forms.closed_form import ClosedForm, Elements, Normals
@@ -19,13 +21,23 @@ from markovia.inference.densities.program.state_draws import PlatedPosterior, St
 from markovia.inference.gaussian.gaussian_posterior import GaussianPosterior, MixtureOfGaussians
 from markovia.inference.number_distributions import WeightedNumbers, shortest_interval
 from markovia.inference.posterior_questions import PosteriorQuestions
-from markovia.results import DrawnPosterior, Info, Posterior
+from markovia.results import (
+    DrawnPosterior,
+    Info,
+    NetworkPosterior,
+    NumberPosterior,
+    Posterior,
+    SampledPosterior,
+)
 
 FACE = [
     "mean", "sd", "var", "median", "interval", "hdi", "quantile", "cdf", "probability", "covariance", "correlation",
     "sample", "log_prob", "to_pandas", "to_arviz", "save", "plot",
 ]  # fmt: skip
-KINDS = [Posterior, GaussianPosterior, ClosedPosterior, DrawnPosterior, PlatedPosterior]
+KINDS = [
+    Posterior, GaussianPosterior, ClosedPosterior, DrawnPosterior, PlatedPosterior,
+    NetworkPosterior, NumberPosterior, SampledPosterior, BoundedPosterior,
+]  # fmt: skip
 RNG = np.random.default_rng(5)
 INFO = Info("test", given={"seen": "yes"})
 
@@ -306,6 +318,119 @@ def test_elements_on_a_plate_answer_one_by_one():
             ask()
 
 
+def test_tables_of_a_fitted_network_answer_as_their_beta_distributions():
+    prior = mk.priors.Dirichlet({"b": [[2, 1, 0], [0, 2, 0]]}, other=1.0)
+    bn = mk.BayesianNetwork("a->b", states={"a": 2, "b": 3})
+    post = bn.fit({"a": [0, 0, 1, 0], "b": [0, 1, 1, 0]}, prior=prior).posterior_
+    first = stats.beta(4.0, 2.0)  # of P(b=0 | a=0): pseudo-counts 2 and 1, and two of three rows
+    assert post.names == ("a", "b")
+    assert post.sd("b[0,0]") == pytest.approx(first.std())
+    assert post.quantile("b[0,0]", 0.3) == pytest.approx(first.ppf(0.3))
+    assert post.probability({"b[0,0]": mk.Interval(0.2, 0.6)}) == pytest.approx(
+        first.cdf(0.6) - first.cdf(0.2)
+    )
+    assert post.mean("b[0,0]") == pytest.approx(bn["b"].values[0, 0]) == pytest.approx(first.mean())
+    # what cannot be is zero for sure, and what is left alone is one
+    assert [np.asarray(x)[0, 2] for x in (post.sd("b"), post.quantile("b", 0.9), post.cdf("b", 0.0))] == [
+        0,
+        0,
+        1,
+    ]
+    assert [post.var("b[1,1]"), *post.hdi("b[1,1]"), post.cdf("b[1,1]", 0.99)] == [0, 1, 1, 0]
+    assert post.correlation("b[0,0]", "b[0,1]") == pytest.approx(-1.0)
+    assert post.covariance("a", "b").shape == (2, 2, 3)
+    assert np.allclose(post.covariance("a", "b"), 0.0)
+    rows = post.sample_parameters(20_000, seed=0)["b"][:, 0, 0]
+    assert rows.mean() == pytest.approx(first.mean(), abs=0.005)
+    assert post.probability(lambda a, b: a[0] > b[0, 0]) == pytest.approx(
+        np.mean(stats.beta(4, 2).cdf(stats.beta(4, 2).ppf((np.arange(2000) + 0.5) / 2000))), abs=0.02
+    )
+    inside = {"a": np.array([0.7, 0.3]), "b": np.array([[0.6, 0.4, 0.0], [0.0, 1.0, 0.0]])}
+    assert post.log_prob(inside) == pytest.approx(stats.beta(4, 2).logpdf(0.7) + first.logpdf(0.6))
+    assert post.to_arviz().posterior["b"].shape == (4, 1000, 2, 3)
+    with pytest.raises(mk.errors.InvalidArgument, match=r"no 'b\[2,0\]': 'b' is 2 x 3"):
+        post.mean("b[2,0]")
+    with pytest.raises(mk.errors.UnsupportedModel, match="network's own file keeps the means"):
+        post.save("post.json")
+
+
+def test_tied_tables_are_one_quantity():
+    bn = mk.BayesianNetwork("a; b", states={"a": 2, "b": 2})
+    post = bn.fit({"a": [0, 0, 1], "b": [1, 0, 0]}, prior="k2", tied=[["a", "b"]]).posterior_
+    assert post.covariance("a[0]", "b[0]") == pytest.approx(stats.beta(5, 3).var())
+    assert post.correlation("a[0]", "b[0]") == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_regressions_of_a_fitted_network_answer_as_students_t(unit):
+    rng = np.random.default_rng(0)
+    x, d = rng.normal(size=30) * unit, rng.integers(0, 2, 30)
+    y = (1.0 + d) * x + unit * rng.normal(size=30)
+    rows = {"x": x, "d": d, "y": y}
+    post = mk.BayesianNetwork("x->y<-d").fit(rows, prior=0.5).posterior_
+    found = post.regressions["y"][(1,)]
+    spread = np.linalg.inv(found.precision) * found.scale / found.shape
+    slope = stats.t(2 * found.shape, found.mean[1], np.sqrt(spread[1, 1]))
+    assert post.mean("y")[1] == pytest.approx(found.mean)
+    assert post.sd("y[1,1]") == pytest.approx(slope.std())
+    assert post.hdi("y[1,1]", 0.8) == pytest.approx(slope.interval(0.8), rel=1e-4)
+    assert post.cdf("y[1,1]", 2.0) == pytest.approx(slope.cdf(2.0))
+    assert tuple(post.interval("y", 0.8, d=1).loc["x"]) == pytest.approx(slope.interval(0.8))
+    assert post.mean("variance(y)[1]") == pytest.approx(stats.invgamma(found.shape, scale=found.scale).mean())
+    assert post.correlation("y[1,0]", "y[1,1]") == pytest.approx(
+        spread[0, 1] / np.sqrt(spread[0, 0] * spread[1, 1])
+    )
+    assert post.covariance("y[0,1]", "y[1,1]") == 0.0
+    assert post.mean("d") == pytest.approx(post.alpha("d") / post.alpha("d").sum())
+    assert post.to_pandas().loc["y[1,1]", "mean"] == pytest.approx(found.mean[1])
+
+
+def test_an_average_over_networks_tells_the_spread_of_probabilities_from_that_of_the_variable():
+    bn = mk.BayesianNetwork("cost").fit({"cost": [1, 1, 2, 5]}, prior="k2")
+    answer = bn.posterior_.query("cost", n=300, seed=0)
+    table = answer.interval(0.8)
+    assert np.allclose(table["low"], np.quantile(answer.draws, 0.1, axis=0))
+    assert (
+        answer.interval("cost", 0.8) == Posterior(answer.factor(), INFO).interval("cost", 0.8) == (1.0, 5.0)
+    )
+    weighted = SampledPosterior(answer.factor(), INFO, answer.draws[:3], np.array([1.0, 6.0, 3.0]))
+    assert weighted.interval(0.7)["low"].to_numpy() == pytest.approx(
+        np.quantile(answer.draws[:3], 0.15, axis=0, weights=[1, 6, 3], method="inverted_cdf")
+    )
+
+
+def test_bounds_answer_with_the_least_and_the_greatest_there_can_be():
+    rng = np.random.default_rng(3)
+    scope = (Variable("a", [2, 0, 7]), Variable("c", ["no", "yes"]))
+    inside = rng.dirichlet(np.ones(6))
+    lower, upper = inside * rng.random(6), np.minimum(inside + 0.3 * rng.random(6), 1.0)
+    post = BoundedPosterior(scope, lower.reshape(3, 2), upper.reshape(3, 2), INFO, sharp=True)
+
+    def extremes(weights):  # over all distributions between the bounds
+        ends = [
+            linprog(s * np.ravel(weights), A_eq=np.ones((1, 6)), b_eq=[1], bounds=np.c_[lower, upper]).fun
+            for s in (1, -1)
+        ]
+        return ends[0], -ends[1]
+
+    a = np.array([2, 0, 7])
+    meant = np.array([[0, 1], [0, 0], [0, 1]])
+    assert post.probability({"c": "yes", "a": mk.Not(0)}) == pytest.approx(extremes(meant), abs=1e-9)
+    assert post.probability(lambda c, a: c == "yes" and a > 0) == pytest.approx(extremes(meant), abs=1e-9)
+    only = BoundedPosterior(scope[:1], *(post.lower.sum(axis=1), post.upper.sum(axis=1)), INFO, sharp=True)
+    least, greatest = post.mean("a")
+    assert (least, greatest) == pytest.approx(extremes(np.repeat(a, 2)), abs=1e-9)
+    assert post.cdf("a", 2) == pytest.approx(extremes(np.repeat(a <= 2, 2)), abs=1e-9)
+    assert only.mean() == pytest.approx([least, greatest])
+    for q in (0.1, 0.5, 0.9):
+        ends = [min([n for n in (0, 2, 7) if post.cdf("a", n)[k] >= q], default=7) for k in (1, 0)]
+        assert post.quantile("a", q).tolist() == ends
+    assert post.log_prob({"a": 7, "c": "no"}) == pytest.approx(np.log([lower[4], upper[4]]))
+    for ask in (lambda: post.sd("a"), post.sample, lambda: post.hdi("a"), lambda: post.covariance("a", "a")):
+        with pytest.raises(mk.errors.Unanswered, match="no one distribution"):
+            ask()
+
+
 def test_the_shortest_interval_of_one_value_and_of_a_constant():
     assert WeightedNumbers(np.array([2.0]), np.ones(1)).shortest(0.9) == (2.0, 2.0)
     post = DrawnPosterior(["c"], {"c": np.full((2, 10), 3.0)}, INFO)
@@ -330,6 +455,9 @@ def keeps(post, tmp_path):
         drawn,
         lambda: drawn(weighted=True),
         lambda: PlatedPosterior(Variable("k", [True, False]), np.full((2, 2), 0.5), INFO),
+        lambda: BoundedPosterior(
+            (Variable("k", [0, 1]),), np.array([0.1, 0.2]), np.ones(2), INFO, sharp=True
+        ),
     ],
 )
 def test_a_posterior_comes_back_whole_from_a_pickle_and_from_a_file(make, tmp_path):
@@ -338,7 +466,7 @@ def test_a_posterior_comes_back_whole_from_a_pickle_and_from_a_file(make, tmp_pa
         assert type(other) is type(post)
         assert repr(other) == repr(post)
         assert other.info == post.info
-        if not isinstance(post, PlatedPosterior):
+        if not isinstance(post, PlatedPosterior | BoundedPosterior):
             rows, again = post.sample(5, seed=1), other.sample(5, seed=1)
             assert all(np.array_equal(rows[n], again[n]) for n in rows)
 
@@ -375,6 +503,9 @@ def test_a_model_with_functions_gives_arviz_all_groups_and_can_be_kept(tmp_path)
         assert other.cdf(1.0) == post.cdf(1.0)
         with pytest.raises(mk.errors.Unanswered, match="knows its model no more"):
             other.plot(kind="predictive")
+        # given its model, it draws new data as the one that was not kept does
+        new, again = (m.sample(3, given=p, seed=0)["y"].values for p in (post, other))
+        assert np.array_equal(new, again)
     assert set(mk.results.compare([post, post]).index) == {"0", "1"}
     rain = mk.examples.sprinkler().query("rain")
     with pytest.raises(mk.errors.InvalidArgument, match="'0', a Posterior, does not have"):
@@ -387,6 +518,14 @@ def test_draws_keep_the_log_likelihoods_that_a_function_of_the_model_computes(tm
     for other in keeps(post, tmp_path):
         assert np.array_equal(other.log_likelihood()["y"], logs)
         assert np.array_equal(pickle.loads(pickle.dumps(other)).log_likelihood()["y"], logs)
+
+
+def test_files_keep_what_an_engine_has_to_say_where_it_is_plain_data(tmp_path):
+    for engine in ("junction-tree", "gibbs"):
+        post = mk.examples.sprinkler().query("rain", engine=engine)
+        assert keeps(post, tmp_path)[1].info.details == post.info.details is not None
+    told = Posterior(post.factor(), Info("own", details=object()))
+    assert keeps(told, tmp_path)[1].info.details is None
 
 
 def test_exact_answers_go_to_arviz_as_independent_draws():

@@ -6,7 +6,7 @@ import pytest
 import markovia as mk
 import markovia.distributions as dist
 from markovia.errors import ParseError, UnsupportedModel
-from markovia.io.native.native_functions import _written
+from markovia.io.native.native_functions import written_form
 from markovia.runtime.function_descriptions import described
 
 
@@ -83,7 +83,7 @@ def test_a_lambda_and_a_local_function_say_what_can_be_stored(tmp_path):
         return dist.Normal(k, 1)
 
     with pytest.raises(UnsupportedModel, match="cannot be stored"):
-        _written("x", local)
+        written_form("x", local)
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ GAUSSIAN = {
 }
 PROBS = {"emission_params": {"probs": [[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]}}
 SPACE = (0.9, 1.0, 1.0, 1.0, 0.0, 1.0)
+GRAMMAR = "S -> A S | B S | S A | 'b'\nA -> A B | 'a' | 'b'\nB -> 'b' | B A | 'a'"
 
 
 class NetworkWithGaps:
@@ -83,6 +84,8 @@ ESTIMATORS = {
     "online topics": (of(mk.topics.LDA, 2, method="online", batch_size=10, **SEEDED), (COUNTS,)),
     "poisson factors": (of(mk.topics.PoissonFactorisation, 2, method="vb", **SEEDED), (COUNTS,)),
     "network with gaps": (NetworkWithGaps, (TABLE,)),
+    "sum-product network": (of(mk.SumProductNetwork, min_rows=10, **SEEDED), (ROWS,)),
+    "grammar": (of(mk.series.ContextFreeGrammar, GRAMMAR), (["a b b", "b a b a", "a a b a"],)),
 }  # fmt: skip
 
 

@@ -97,6 +97,29 @@ def written_features(check):
     check(model.score([1.0, -1.0, 2.0, -1.0], [[1], [0], [0], [0]]), 0.75)
 
 
+def grammars(check):
+    grammar = mk.series.ContextFreeGrammar('S -> "a" S [0.4] | "b" [0.6]')
+    check(grammar.score([["b"], ["a", "b"]]), np.log(0.6) + np.log(0.24))
+
+
+def circuits(check):
+    network = mk.examples.sprinkler()
+    rows = network.sample(5, seed=0)
+    check(mk.mixtures.SumProductNetwork.from_network(network).score(rows), network.log_prob(rows).mean())
+
+
+def hidden_states(check):
+    X, labels = [ROWS[:3], ROWS[3:6], ROWS[6:9]], [0, 1, 0]
+    model = mk.crf.HiddenStateCRF(labels="instances", max_iter=3, random_state=0).fit(X, labels)
+    check(model.score(X, labels), (np.asarray(model.predict(X)) == labels).mean())
+
+
+def dynamic(check):
+    process = mk.DynamicBayesianNetwork()
+    process.add("x", states=2, parents=["x@-1"], p=[[0.8, 0.2], [0.3, 0.7]], initial=[0.5, 0.5])
+    check(process.score([{"x": [0, 1]}, {"x": [1]}]), np.log(0.05))
+
+
 MEANINGS = {
     "DensityQuestions": density,
     "KMeans": centres,
@@ -110,6 +133,10 @@ MEANINGS = {
     "ConditionalField": fields,
     "TokenLabeller": taggers,
     "FeatureCRF": written_features,
+    "ContextFreeGrammar": grammars,
+    "SumProductNetwork": circuits,
+    "DynamicBayesianNetwork": dynamic,
+    "HiddenStateCRF": hidden_states,
 }
 """By the class that defines `score` for its family."""
 

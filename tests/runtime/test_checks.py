@@ -153,7 +153,7 @@ ESTIMATORS = [
         "GaussianNaiveBayes", "BernoulliNaiveBayes", "CategoricalNaiveBayes", "NaiveBayes", "TreeAugmentedNaiveBayes",
         "BayesianNetworkClassifier", "LabelPropagation",
     )),
-    *(getattr(mk.crf, name)() for name in ("CRF", "GridCRF", "ChainCRF", "MEMM", "SegmentCRF")),
+    *(getattr(mk.crf, name)() for name in ("CRF", "GridCRF", "ChainCRF", "MEMM", "SegmentCRF", "HiddenStateCRF")),
     mk.crf.FeatureCRF({"a": 2}, []),
     mk.crf.NeuralCRF(lambda params, x: x),
     mk.regression.GLM("poisson"),

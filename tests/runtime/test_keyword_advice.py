@@ -6,6 +6,7 @@ import types
 from enum import Enum
 from functools import cache
 
+import numpy as np
 import pytest
 
 import markovia as mk
@@ -136,3 +137,16 @@ def test_every_public_module_lists_its_own_names_only():
         for name in listed:
             assert name == "__version__" or not name.startswith("_"), (door, name)
     assert {"Any", "Path", "Mapping"}.isdisjoint(n for door in [*doors(), mk.errors] for n in dir(door))
+
+
+def test_several_names_by_place_are_told_to_go_in_a_list():
+    with pytest.raises(
+        UnknownArgument, match=r"twice.*go in a list: query\(\[first, second\], given=\.\.\.\)"
+    ):
+        mk.examples.asia().query("lung", "bronc", given={"smoke": "yes"})
+
+
+def test_a_forecast_without_its_series_is_told_where_to_put_it():
+    fitted = mk.ARIMA((1, 0, 0)).fit(np.sin(np.arange(30.0)))
+    with pytest.raises(TypeError, match=r"up to now, which a fitted model does not keep: forecast\(y, 12\)"):
+        fitted.forecast(12)

@@ -6,13 +6,13 @@ from xml.etree import ElementTree
 import matplotlib as mpl
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 mpl.use("agg")
 
 import markovia as mk
 from every_picture import effect, posterior, report, umbrella, walk
 from markovia.factors.local_models.local_model import Recipe
+from markovia.runtime.estimator import Estimator
 from markovia.runtime.shown import FOLDED, html_table, html_text
 
 DOORS = (
@@ -22,9 +22,9 @@ DOORS = (
 NO_RESULTS = {
     # what models are built of and asked with
     "ConditionalFeature", "Feature", "Flat", "GaussianFactor", "Input", "Interval", "Jeffrey", "Knowledge", "LinearGaussian",
-    "Mark", "Not", "Problem", "Soft", "Variable",
+    "Mark", "Not", "Parameter", "Problem", "Soft", "Variable",
     # settings, and those who are asked
-    "ContrastiveDivergence", "EM", "Training", "GraphOracle", "StatementOracle", "Triangulation",
+    "ContrastiveDivergence", "EM", "LabelRule", "Training", "GraphOracle", "StatementOracle", "Triangulation",
     # parameters of one form of node, and the form of a form
     "NoisyParameters", "LocalModel",
     # priors of nodes that are no tables
@@ -52,7 +52,7 @@ def test_every_public_result_shows_itself_in_a_notebook():
 
 
 def test_no_estimator_shows_the_diagram_of_another_library():
-    estimators = {found for _, found in public_classes() if issubclass(found, BaseEstimator)}
+    estimators = {found for _, found in public_classes() if issubclass(found, Estimator)}
     assert len(estimators) > 30
     for found in estimators:
         for how in ("_repr_html_", "_repr_mimebundle_"):

@@ -202,6 +202,9 @@ def test_a_counterfactual_of_one_row_is_bounded_or_chosen(page):
     chosen = page.ask(f"/api/models/{model}/counterfactual", {**body, "mechanism": "monotone"})["answers"][0]
     exact = mk.examples.asia().counterfactual("dysp", given=facts, do={"bronc": "no"}, mechanism="monotone")
     assert chosen["p"] == pytest.approx(exact.values.tolist())
+    # evidence is spelled as in all other questions: a finding, or plainly the state
+    plain = {"targets": ["dysp"], "given": {**facts, "smoke": {"state": "yes"}}, "do": {"bronc": "no"}}
+    assert page.ask(f"/api/models/{model}/counterfactual", plain)["answers"][0] == bounds
 
 
 def test_models_without_directions_have_no_counterfactuals(page):

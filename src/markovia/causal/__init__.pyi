@@ -9,6 +9,7 @@ from markovia.causal.counterfactuals.attribution import (
     intrinsic_influence as intrinsic_influence,
 )
 from markovia.causal.counterfactuals.bounded_posterior import BoundedPosterior as BoundedPosterior
+from markovia.causal.counterfactuals.cyclic_linear import CyclicLinearModel as CyclicLinearModel
 from markovia.causal.counterfactuals.necessity import (
     Causation as Causation,
     causation_bounds as causation_bounds,
@@ -25,6 +26,11 @@ from markovia.causal.identification.adjustment import (
     each_adjustment_set as each_adjustment_set,
     is_adjustment_set as is_adjustment_set,
     is_backdoor_set as is_backdoor_set,
+)
+from markovia.causal.identification.confounding_equivalence import (
+    PropensityIdentity as PropensityIdentity,
+    confounding_equivalent as confounding_equivalent,
+    propensity_identity as propensity_identity,
 )
 from markovia.causal.identification.effect_paths import (
     EffectPaths as EffectPaths,
@@ -71,6 +77,10 @@ from markovia.causal.estimation.designs.one_treated_unit import (
 )
 from markovia.causal.estimation.adjustment.diagnostics import Balance as Balance, Overlap as Overlap
 from markovia.causal.estimation.effect import effect as effect
+from markovia.causal.estimation.propensity_score import (
+    PropensityScore as PropensityScore,
+    propensity_score as propensity_score,
+)
 from markovia.causal.estimation.dose_curve import DoseResponse as DoseResponse
 from markovia.causal.estimation.effect_result import Effect as Effect
 from markovia.causal.estimation.effect_table import EffectTable as EffectTable
@@ -96,6 +106,7 @@ from markovia.causal.estimation.checks.sensitivity import (
 from markovia.causal import simulated_worlds as simulated_worlds
 from markovia.causal.counterfactuals.shapley_values import Attribution as Attribution, shapley as shapley
 from markovia.causal.identification.plans import PlanEstimand as PlanEstimand, identify_plan as identify_plan
+from markovia.models.graphical.chain_graph_model import ChainGraphModel as ChainGraphModel
 from markovia.causal.problem import Problem as Problem, read_graph as read_graph
 from markovia.graphs.causal.admg import (
     districts as districts,

@@ -1,7 +1,7 @@
 """Graphs without probabilities: structure, separation, maps between graph families, chordality.
 
-`DAG`, `UndirectedGraph`, `BipartiteGraph` (of factor graphs) and `MixedGraph` hold named nodes; everything
-else is a function of a graph.
+`DAG`, `UndirectedGraph`, `BipartiteGraph` (of factor graphs), `MixedGraph` and `ChainGraph` hold named nodes;
+everything else is a function of a graph.
 
 Names are imported on first use; they are listed in `__init__.pyi`.
 """

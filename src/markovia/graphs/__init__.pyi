@@ -1,5 +1,9 @@
 """The names that `markovia.graphs` hands out, each with its home."""
 
+from markovia.graphs.causal.ancestral import (
+    inducing_path as inducing_path,
+    maximal_ancestral_graph as maximal_ancestral_graph,
+)
 from markovia.graphs.comparison.comparison import (
     GraphComparison as GraphComparison,
     compare_graphs as compare_graphs,
@@ -7,6 +11,7 @@ from markovia.graphs.comparison.comparison import (
     sid as sid,
 )
 from markovia.graphs.kinds.bipartite import BipartiteGraph as BipartiteGraph
+from markovia.graphs.kinds.chain_graph import ChainGraph as ChainGraph
 from markovia.graphs.kinds.directed import DAG as DAG
 from markovia.graphs.kinds.equivalence import (
     compelled_edges as compelled_edges,
@@ -66,6 +71,7 @@ from markovia.graphs.separation.separation import (
     reachable as reachable,
     separated as separated,
 )
+from markovia.graphs.separation.sigma_separation import sigma_separated as sigma_separated
 from markovia.graphs.triangulation.chordal import (
     chordless_cycle as chordless_cycle,
     is_chordal as is_chordal,

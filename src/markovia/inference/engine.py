@@ -123,7 +123,12 @@ _REGISTRY = {
     "graph-cut": "markovia.inference.map_bounds.graph_cut:GraphCut",
     "alpha-expansion": "markovia.inference.map_bounds.move_making:AlphaExpansion",
     "alpha-beta-swap": "markovia.inference.map_bounds.move_making:AlphaBetaSwap",
+    "expansion-shrink": "markovia.inference.map_bounds.move_making:AlphaExpansionBetaShrink",
+    "beam": "markovia.inference.map_bounds.beam_search:BeamSearch",
+    "a-star": "markovia.inference.map_bounds.a_star:AStar",
     "linear-program": "markovia.inference.map_bounds.linear_program:LinearProgram",
+    "quadratic-program": "markovia.inference.map_bounds.quadratic_program:QuadraticProgram",
+    "relaxation-labelling": "markovia.inference.map_bounds.relaxation_labelling:RelaxationLabelling",
     "map-search": "markovia.inference.local_search.map_search:MapSearch",
     "icm": "markovia.inference.local_search.icm:IteratedConditionalModes",
     "block-icm": "markovia.inference.local_search.block_icm:BlockICM",
@@ -145,6 +150,7 @@ _REGISTRY = {
     "laplace": "markovia.inference.densities.engines.laplace:Laplace",
     "advi": "markovia.inference.densities.engines.advi:ADVI",
     "flow-vi": "markovia.inference.densities.engines.flow_vi:FlowVI",
+    "amortised": "markovia.inference.densities.engines.amortised:Amortised",
 }
 
 _ALSO_CALLED = {
@@ -162,6 +168,10 @@ _ALSO_CALLED = {
     "rejection-sampling": "rejection",
     "importance-sampling": "importance",
     "sampling-importance-resampling": "sir",
+    "alpha-expansion-beta-shrink": "expansion-shrink",
+    "beam-search": "beam",
+    "a*": "a-star",
+    "relaxation-labeling": "relaxation-labelling",
     "mplp": "dual-decomposition",
     "trws": "trw-s",
     "iterated-conditional-modes": "icm",
@@ -265,13 +275,17 @@ def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engin
 
 
 def engine_for(
-    engine: "str | Engine", problem: Problem, time_limit: float | None = None, question: str = "joint"
+    engine: "str | Engine",
+    problem: Problem,
+    time_limit: float | None = None,
+    question: str = "joint",
+    names: Sequence[str] = (),
 ) -> Engine:
     """Return the engine for a question about a problem, by the kinds of its pieces; "auto" prefers closed forms.
 
     A problem of tables is what "auto" itself looks at. Tables with linear Gaussians are answered exactly, and so are
-    conjugate distributions. Otherwise posteriors come from NUTS, the most probable values from an optimiser and the evidence
-    from a sequential sampler.
+    conjugate distributions. What has a guide is proposed from it. Otherwise posteriors come from NUTS, the most probable
+    values from an optimiser and the evidence from a sequential sampler.
     """
     found = get_engine(engine, time_limit)
     if problem.kinds <= TABLES:
@@ -283,9 +297,19 @@ def engine_for(
     if question in ("best", "best of some", "several best"):
         name = "laplace"
     else:
-        closed: Engine | None = resolve(_CLOSED_FORM)(problem, found.seed)  # type: ignore[attr-defined]
+        closed: Engine | None = None
+        try:
+            if not problem.partly_seen & {*names}:  # which are drawn
+                closed = resolve(_CLOSED_FORM)(problem, found.seed)  # type: ignore[attr-defined]
+        except UnsupportedModel:
+            if not problem.guides:  # which may propose what cannot be summed out
+                raise
         if closed is not None:
             return closed
+        if problem.guides:
+            guided: Engine | None = resolve(_AMORTISED)(problem, found.seed, time_limit)  # type: ignore[attr-defined]
+            if guided is not None:
+                return guided
         name = "smc" if question == "log_mass" else "nuts"
     return replace(get_engine(name, time_limit), seed=found.seed)  # type: ignore[type-var, attr-defined]
 
@@ -313,6 +337,7 @@ def counterpart(engine: Engine, problem: Problem) -> Engine:
 
 
 _CLOSED_FORM = "markovia.inference.densities.closed_forms.conjugate:closed_engine"
+_AMORTISED = "markovia.inference.densities.engines.amortised:amortised_engine"
 
 _known: set[type] = set()
 """Classes that were found to be engines: looking at every method of a protocol takes longer than a small answer."""

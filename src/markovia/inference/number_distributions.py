@@ -117,13 +117,20 @@ class WeightedNumbers:
 
 @dataclass(frozen=True, eq=False)
 class ContinuousNumbers:
-    """A distribution as SciPy has it, frozen: `ppf`, `cdf`, `mean`, `var`; `at` is one element of an array of them."""
+    """A distribution as SciPy has it, frozen: `ppf`, `cdf`, `mean`, `var`; `at` is one element of an array of them.
+
+    `certain` has the numbers that are no random ones, where some are; NaN for the others.
+    """
 
     frozen: Any
     at: tuple[int, ...] = ()
+    certain: Any = None
 
-    def _element(self, found: Any) -> Any:
-        return np.asarray(found)[self.at] if self.at else found
+    def _element(self, found: Any, instead: Any = None) -> Any:
+        if self.certain is not None:
+            found = np.where(np.isnan(self.certain), found, self.certain if instead is None else instead)
+        place: Any = (..., *self.at)
+        return np.asarray(found)[place] if self.at else found
 
     def mean(self) -> Any:
         """Return the mean."""
@@ -131,7 +138,7 @@ class ContinuousNumbers:
 
     def variance(self) -> Any:
         """Return the variance."""
-        return self._element(self.frozen.var())
+        return self._element(self.frozen.var(), 0.0)
 
     def quantile(self, q: Any) -> Any:
         """Return the number below which a share q lies: one share, or one for each element."""
@@ -139,7 +146,13 @@ class ContinuousNumbers:
 
     def cdf(self, x: Any) -> Any:
         """Return the probability of being at most x."""
-        return self._at_points(self.frozen.cdf, x)
+        if self.certain is None:
+            return self._at_points(self.frozen.cdf, x)
+
+        def cdf(points: Any) -> Any:
+            return np.where(np.isnan(self.certain), self.frozen.cdf(points), points >= self.certain)
+
+        return self._at_points(cdf, x)
 
     def log_prob(self, x: Any) -> Any:
         """Return the log density at x."""

@@ -208,11 +208,15 @@ class PosteriorQuestions(Savable):
 
     def to_arviz(self) -> Any:
         """Return an ArviZ `InferenceData`, here of independent draws; states are positions in their order."""
-        drawn = self.sample(EXPORTED_CHAINS * EXPORTED_DRAWS, seed=0)
+        drawn = self._export_draws(EXPORTED_CHAINS * EXPORTED_DRAWS, seed=0)
         shape = (EXPORTED_CHAINS, EXPORTED_DRAWS)
         return arviz().from_dict(
             posterior={n: self._positions(n, v).reshape(*shape, *v.shape[1:]) for n, v in drawn.items()}
         )
+
+    def _export_draws(self, n: int, seed: Seed) -> dict[str, Any]:
+        """Return draws as arrays, for posteriors whose `sample` is of something else."""
+        return self.sample(n, seed)
 
     def _positions(self, name: str, values: Any) -> Any:
         """Return drawn states as positions; numbers are what they are."""

@@ -45,6 +45,7 @@ class Problem:
     barren; a `Factor` is any non-negative table. `memory` belongs to the model: engines keep there what they may use
     again, such as a compiled tree, together with the pieces it was made from. `hidden` are auxiliary variables that no
     user knows of; `hidden_certain` says whether the others determine them, and `whole` is the problem without them.
+    `guides` say what latent quantities may be proposed from.
     `inputs` are constants by name, which no piece is a distribution of, and the lengths of plates; `impute` says whether NaN
     in arrays of findings are values to infer.
     """
@@ -57,6 +58,7 @@ class Problem:
     hidden_certain: bool = True
     whole: "Problem | None" = field(default=None, compare=False, repr=False)
     inputs: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    guides: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
     impute: bool = False
 
     def __post_init__(self) -> None:
@@ -72,6 +74,18 @@ class Problem:
     def kinds(self) -> frozenset[str]:
         """What kinds its pieces are of, such as "table"."""
         return self.held.kinds
+
+    @property
+    def partly_seen(self) -> frozenset[str]:
+        """Nodes of which arrays were found that miss entries within their elements: these just do not count."""
+        if not self.impute:
+            return frozenset()
+        return frozenset(
+            name
+            for name, f in self.findings.items()
+            if f.hard and f.code is None and np.ndim(f.value) > len(getattr(f.variable, "plates", ()))
+            if np.isnan(np.asarray(f.value, dtype=float)).any()
+        )
 
     @property
     def free(self) -> list[str]:

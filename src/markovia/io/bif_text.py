@@ -20,10 +20,10 @@ _NONCHARACTER = re.compile("[\ufdd0-\ufdef]")
 
 # a quote opens a string only where a token can begin, so that 12" stays a word; the part behind it is missing
 # when the string is never closed
-_STRING = r'(?<![^\s{}()\[\],;|=:])"(?:[^"\\]*+(?:\\.[^"\\]*+)*+")?+'
-_COMMENT = r"//[^\n]*+|/\*(?:[^*]*+(?:\*(?!/)[^*]*+)*+\*/)?+"
+_STRING = r'(?<![^\s{}()\[\],;|=:])"(?:[^"\\]*+(?:\\.[^"\\]*+)*")?'
+_COMMENT = r"//[^\n]*+|/\*(?:[^*]*+(?:\*(?!/)[^*]*+)*\*/)?"
 # the value of a property runs to its semicolon and may hold slashes (addresses of web pages)
-_PROPERTY = rf'\bproperty\b(?:[^";]++|{_STRING}|")*+;?'
+_PROPERTY = rf'\bproperty\b(?:[^";]++|{_STRING}|")*;?'
 _OPAQUE = re.compile(rf"{_STRING}|{_COMMENT}|{_PROPERTY}", re.ASCII | re.DOTALL)
 _IN_PROPERTY = re.compile(_STRING, re.ASCII | re.DOTALL)
 _NOT_NEWLINE = re.compile(r"[^\n]")

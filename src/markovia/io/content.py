@@ -2,7 +2,7 @@
 
 import re
 
-_BLANK = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/|[%#][^\n]*+|<\?.*?\?>|<!--.*?-->|<![^\[>]*+>)*+", re.DOTALL)
+_BLANK = re.compile(r"(?:\s++|//[^\n]*+|/\*.*?\*/|[%#][^\n]*+|<\?.*?\?>|<!--.*?-->|<![^\[>]*+>)*", re.DOTALL)
 _BEGINNINGS = (
     ("json", re.compile(r"\{")),
     ("xdsl", re.compile(r"<\s*smile\b", re.IGNORECASE)),

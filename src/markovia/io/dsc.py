@@ -40,7 +40,7 @@ from markovia.runtime.source_text import Source, hint, quote, shown
 _RESERVED = {"belief", "network", "node", "probability", "properties", "default", "discrete", "type"}
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = r"\s*+[-+.0-9eE]++\s*+"
-_PLAIN_ROWS = re.compile(rf"(?:\s*+\({_PLAIN}(?:,{_PLAIN})*+\)\s*+:{_PLAIN}(?:,{_PLAIN})*+;)++\s*+", re.ASCII)
+_PLAIN_ROWS = re.compile(rf"(?:\s*+\({_PLAIN}(?:,{_PLAIN})*\)\s*+:{_PLAIN}(?:,{_PLAIN})*;)+\s*+", re.ASCII)
 _SIGNS = str.maketrans("(),:;", "     ")
 
 

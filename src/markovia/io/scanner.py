@@ -21,8 +21,8 @@ from markovia.errors import ParseError
 from markovia.io.numbers import is_number, number_list
 from markovia.runtime.source_text import Source, quote, shown, unquote
 
-_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_BLOCK_COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*+\*/"
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*"'
+_BLOCK_COMMENT = r"/\*[^*]*+(?:\*(?!/)[^*]*+)*\*/"
 _BRACKETS = str.maketrans("(),", "   ")
 _NUMBER_CHARACTERS = re.compile(r"[-+.0-9eE(),\s]*+", re.ASCII)
 _OPENING, _CLOSING = "({[", ")}]"
@@ -303,14 +303,14 @@ _WORD = re.compile(r"\S++", re.ASCII)
 
 def _patterns(comment: str, stop: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     token = re.compile(
-        rf"(?:[\s\ufeff]++|{comment})*+(?:"
+        rf"(?:[\s\ufeff]++|{comment})*(?:"
         rf"(?P<string>{_STRING})"
         r"|(?P<broken>\"|/\*)"
         r"|(?P<sign>[(){}\[\]=;|,:])"
-        rf"|(?P<word>(?:[^\s\ufeff\"(){{}}\[\]=;|,:/{stop}]|/(?![/*]))++))?",
+        rf"|(?P<word>(?:[^\s\ufeff\"(){{}}\[\]=;|,:/{stop}]|/(?![/*]))+))?",
         re.DOTALL,
     )
-    body = re.compile(rf"(?:[^;\"/{stop}{{}}]++|{comment}|/(?![/*]))*+", re.DOTALL)
+    body = re.compile(rf"(?:[^;\"/{stop}{{}}]++|{comment}|/(?![/*]))*", re.DOTALL)
     return token, body
 
 

@@ -54,7 +54,7 @@ _HEAD = re.compile(r"\s*+(\S++)", re.ASCII)
 _TOKEN = re.compile(r"\S++", re.ASCII)
 # the head of a file by pyAgrum, down to its blanks, so that a hand-made file with comments is not taken for one
 _AGRUM = re.compile(
-    r"BAYES\r?\n\d++\r?\n(?:\d++ )++\r?\n\d++\r?\n(?:\d++(?: \d++)++   # [^\n]*+\n)++\r?\n\r?\n", re.ASCII
+    r"BAYES\r?\n\d++\r?\n(?:\d++ )+\r?\n\d++\r?\n(?:\d++(?: \d++)+   # [^\n]*+\n)+\r?\n\r?\n", re.ASCII
 )
 _COMMENT = re.compile(r"#[^\n]*+")
 

@@ -13,6 +13,11 @@ from markovia.learning.association.association_graphs import (
     dependency_graph as dependency_graph,
     partial_correlation_graph as partial_correlation_graph,
 )
+from markovia.learning.association.divergences import (
+    information_lower_bound as information_lower_bound,
+    jensen_shannon as jensen_shannon,
+    total_variation as total_variation,
+)
 from markovia.learning.association.information import (
     conditional_entropy as conditional_entropy,
     conditional_mutual_information as conditional_mutual_information,
@@ -34,12 +39,22 @@ from markovia.learning.association.kernel_tests import (
     mmd_test as mmd_test,
     permutation_test as permutation_test,
 )
+from markovia.learning.association.optimal_transport import (
+    TransportPlan as TransportPlan,
+    optimal_transport as optimal_transport,
+    wasserstein as wasserstein,
+)
 from markovia.learning.fields.contrastive_divergence import ContrastiveDivergence as ContrastiveDivergence
+from markovia.learning.fields.regularised_labels import LabelRule as LabelRule
 from markovia.learning.fields.identifiability import (
     Identifiability as Identifiability,
     identifiability as identifiability,
 )
 from markovia.learning.incomplete.e_step import expected_counts as expected_counts
+from markovia.learning.incomplete.sigmoid_gradient import (
+    SigmoidGradient as SigmoidGradient,
+    sigmoid_gradient as sigmoid_gradient,
+)
 from markovia.learning.prediction.bias_variance_decomposition import (
     BiasVariance as BiasVariance,
     bias_variance as bias_variance,

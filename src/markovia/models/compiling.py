@@ -135,6 +135,9 @@ def _fields() -> None:
     field = MarkovNetwork(factors=[Factor.of(pair, np.ones((2, 2))) for pair in ((a, b), (b, c), (a, c))])
     for method in ("pseudo-likelihood", "cd"):
         field.copy().fit(_columns(), method=method)
+    seen = {n: column for n, column in _columns().items() if n != "b"}
+    for method in ("pcd", "mean-field"):
+        field.copy().fit(seen, latent="b", method=method, max_iterations=2)
 
 
 def _crf() -> None:
@@ -153,11 +156,13 @@ def _crf() -> None:
 
 def _sequences() -> None:
     from markovia.models.temporal.arima import ARIMA
+    from markovia.models.temporal.context_free_grammar import ContextFreeGrammar
     from markovia.models.temporal.hmm import HMM
     from markovia.models.temporal.linear_state_space import LinearStateSpace
 
     hmm = HMM(2, max_iter=1, random_state=0, progress=False).fit(list(_bits(5, 4)))
     hmm.decode([[0, 1]])
+    hmm.decode([[0, 1]], beam=1)
     hmm.k_best([[0, 1]], 2)
     hmm.sample_paths([[0, 1]], seed=0)
     numbers = np.random.default_rng(0).normal(size=(20, 2))
@@ -165,6 +170,10 @@ def _sequences() -> None:
     level = LinearStateSpace(1, 1, 1, 1, initial_cov=1).smooth(numbers[:, 0])
     level.mean, level.cov  # noqa: B018 (found when asked for)
     ARIMA((1, 0, 0), max_iter=1).fit(numbers[:, 0])
+    grammar = ContextFreeGrammar("S -> S S | 'a' | S", max_iter=1).fit(["a a"])
+    grammar.parse("a a")
+    grammar.spans("a a")
+    grammar.sample(seed=0)
 
 
 def _groups() -> None:
@@ -172,6 +181,7 @@ def _groups() -> None:
     from markovia.models.mixtures.k_means import KMeans
     from markovia.models.mixtures.latent_features import LatentFeatures
     from markovia.models.mixtures.named_mixtures import GaussianMixture
+    from markovia.models.mixtures.sum_product_network import SumProductNetwork
     from markovia.models.temporal.infinite_hmm import InfiniteHMM
 
     numbers = _numbers()
@@ -182,6 +192,9 @@ def _groups() -> None:
     for method in ("collapsed", "gibbs"):
         LatentFeatures(method=method, max_iter=3, n_init=1, random_state=0).fit(numbers)  # type: ignore[arg-type]
     InfiniteHMM("gaussian", max_iter=3, random_state=0).fit(numbers[:, 0])
+    spn = SumProductNetwork(max_iter=1, random_state=0).fit(numbers)
+    spn.marginals()
+    spn.sample(seed=0)
 
 
 def _topics() -> None:
@@ -196,6 +209,7 @@ def _topics() -> None:
     lda = LDA(2, max_iter=2).fit(texts)
     lda.transform(texts)
     lda.log_prob(texts, particles=1)
+    lda.log_prob(texts, method="ep")
     for model in (
         LDA(2, method="uncollapsed", max_iter=2), LDA(2, method="vb", max_iter=2), HDP(2), HDP(2, method="franchise"),
         HDP(1, method="online"), HierarchicalLDA(2, max_iter=1, n_init=1), HMMLDA(2, 2, max_iter=1), PLSI(2, max_iter=2),

@@ -1,5 +1,6 @@
 """From a learned graph to a model with parameters."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwo
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.structure.task.result import LearnedStructure
+from markovia.structure.undirected.vector_nodes import column_graph
 
 MAX_CLIQUE_CELLS = 2**20
 """The largest table of a clique that is fitted."""
@@ -31,6 +33,9 @@ def fit_structure(learned: LearnedStructure, data: Any = None, **settings: Any) 
     table for every maximal clique instead. Over numbers it becomes a `GaussianMarkovNetwork`, and a directed graph a
     network of linear Gaussians (and tables for the columns with states).
     """
+    columns = getattr(learned.details, "columns", None)
+    if columns is not None and isinstance(learned.graph, UndirectedGraph):  # nodes of several columns
+        learned = replace(learned, graph=column_graph(learned.graph, columns))
     rows = learned.data if data is None else data
     if rows is None:
         raise InvalidArgument("this graph was learned without data; give the rows to fit")

@@ -28,6 +28,8 @@ from markovia.runtime.parallel_tasks import task_results
 
 S = TypeVar("S")
 Reason = Literal["converged", "max_iter", "time limit", "interrupted"]
+SLICE = 50
+"""Steps that a search inside a climb makes at once."""
 
 
 @dataclass(frozen=True)
@@ -164,6 +166,31 @@ def climb(
     if file is not None:
         file.write(_arrays(state), {"history": history})
     return Climb(state, history[begun:], reason)
+
+
+def climb_in_slices(
+    search: Callable[[Any, int, Clock], tuple[Any, float]],
+    start: Any,
+    *,
+    steps: int,
+    tol: float,
+    at_once: int | None = None,
+    **settings: Any,
+) -> Climb[Any]:
+    """Climb by a search that makes steps of its own, `at_once` (`SLICE`) of them between two looks at clock and file.
+
+    `search(state, most, clock)` makes up to `most` of the `steps` there may be in all. A state has the `steps` made and its
+    `error`, which leaves nothing to gain at `tol`; `settings` are those of `climb`.
+    """
+    size = SLICE if at_once is None else at_once
+
+    def step(state: Any) -> tuple[Any, float]:
+        with Clock(None, False) as clock:
+            return search(state, min(size, max(1, steps - state.steps)), clock)
+
+    return climb(
+        step, start, max_iter=-(-steps // size), tol=0.0, settled=lambda _, after: after.error <= tol, **settings
+    )  # fmt: skip
 
 
 def best_climb(

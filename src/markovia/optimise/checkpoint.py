@@ -110,7 +110,7 @@ def packed(name: str, tree: Any) -> dict[str, Array]:
 
 
 def unpacked(name: str, arrays: Mapping[str, Array], like: Any) -> Any:
-    """Return a JAX tree of the structure of another, with the arrays that `packed` gave.
+    """Return a JAX tree of the structure of another, with the arrays that `packed` gave, NumPy's where that has NumPy's.
 
     Examples
     --------
@@ -118,10 +118,16 @@ def unpacked(name: str, arrays: Mapping[str, Array], like: Any) -> Any:
     >>> unpacked("state", packed("state", tree), tree)["a"][1].item()
     3.0
     """
-    count = len(jax.tree.leaves(like))
-    return jax.tree.unflatten(
-        jax.tree.structure(like), [jax.numpy.asarray(arrays[f"{name}.{i}"]) for i in range(count)]
-    )
+
+    def restored(i: int, leaf: Any) -> Any:
+        stored = arrays[f"{name}.{i}"]
+        if isinstance(leaf, jax.Array):
+            return jax.numpy.asarray(stored)
+        # a number stays one, with all its digits
+        return stored if isinstance(leaf, np.ndarray) else stored[()]
+
+    leaves = [restored(i, leaf) for i, leaf in enumerate(jax.tree.leaves(like))]
+    return jax.tree.unflatten(jax.tree.structure(like), leaves)
 
 
 def digest_of(*parts: Any) -> str:

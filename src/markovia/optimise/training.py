@@ -152,6 +152,7 @@ class Training:
         *,
         memory: Any = None,
         optimiser: Any = None,
+        code: str | None = None,
     ) -> "Trained":
         """Train the parameters of a loss, from where they are.
 
@@ -169,6 +170,8 @@ class Training:
             What a step hands to the next: a tree of arrays.
         optimiser
             An Optax transformation; by default Adam with the settings of this object.
+        code
+            What says what the loss computes, for compiled code to be kept under; by default it is read off its functions.
 
         Returns
         -------
@@ -180,10 +183,11 @@ class Training:
         steps = None if is_stream(batches) else self.epochs * batches.steps
         optimiser = self.optimiser(steps) if optimiser is None else optimiser
         settings = [getattr(self, f.name) for f in fields(self) if f.name not in UNTRACED]
-        code = hashlib.sha256(described((players, optimiser, settings, steps if self.decay < 1 else None)))
+        what = players if code is None else code
+        key = hashlib.sha256(described((what, optimiser, settings, steps if self.decay < 1 else None)))
         trained = train(
             players, start, batches, self, optimiser=optimiser, memory=memory, held_out=held_out,
-            averaging=None if self.ema is None else ExponentialAverage(self.ema), code=MachineCodeKey(code.hexdigest()),
+            averaging=None if self.ema is None else ExponentialAverage(self.ema), code=MachineCodeKey(key.hexdigest()),
         )  # fmt: skip
         if trained.failed:
             warn_user(

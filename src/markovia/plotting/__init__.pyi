@@ -20,6 +20,7 @@ from markovia.plotting.effects.estimates import (
     plot_effect_report as plot_effect_report,
     plot_effects as plot_effects,
     plot_event_study as plot_event_study,
+    plot_propensity as plot_propensity,
     plot_sensitivity as plot_sensitivity,
     plot_synthetic_control as plot_synthetic_control,
 )

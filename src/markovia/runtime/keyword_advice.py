@@ -5,7 +5,7 @@ front door (see `lazy_names`) answers like this: `guide` goes over a class with 
 """
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import wraps
 from types import FunctionType
@@ -123,6 +123,15 @@ CONVERTED = {
 }
 """Words for something that is here in another unit: (the argument here, the word elsewhere)."""
 
+LEFT_OUT = {
+    (
+        "forecast",
+        "steps",
+    ): "forecast(series, steps) starts from the series up to now, which a fitted model does not keep: "
+    "forecast(y, 12)",
+}
+"""What to say where an argument is left out that other libraries do not ask for: (the verb, the argument)."""
+
 METHODS = {
     "map_query": "map",
     "mpe": "map",
@@ -172,7 +181,7 @@ def guided(function: Callable[P, R]) -> Callable[P, R]:
             trace = problem.__traceback__
             if trace is None or trace.tb_next is not None:
                 raise
-            advice = unknown_argument(function, kwargs, _spoken(function, args))
+            advice = unknown_argument(function, kwargs, _spoken(function, args), args)
             if advice is None:
                 raise
             raise advice from None
@@ -182,9 +191,9 @@ def guided(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def unknown_argument(
-    function: Callable[..., Any], kwargs: Mapping[str, Any], said: str
+    function: Callable[..., Any], kwargs: Mapping[str, Any], said: str, args: Sequence[Any] = ()
 ) -> UnknownArgument | None:
-    """Return the error for the first keyword that a function does not take; None if it takes them all."""
+    """Return the error for a keyword that a function does not take, or takes twice; None if all is well."""
     from inspect import signature  # which takes longer to load than the rest of this package's door
 
     parameters = signature(function).parameters.values()
@@ -193,7 +202,21 @@ def unknown_argument(
     hidden = ("self", "cls", "_cls", "validate_args")
     known = [q.name for q in parameters if q.kind is not q.VAR_POSITIONAL and q.name not in hidden]
     wrong = next((word for word in kwargs if word not in known and word not in hidden), None)
-    return None if wrong is None else UnknownArgument(_advice(said, wrong, known))
+    if wrong is not None:
+        return UnknownArgument(_advice(said, wrong, known))
+    # several names one after the other reach into the next argument: query("a", "b", given=...)
+    by_place = [q.name for q in parameters if q.kind in (q.POSITIONAL_ONLY, q.POSITIONAL_OR_KEYWORD)]
+    twice = next((word for word in by_place[: len(args)] if word in kwargs), None)
+    if twice is None:
+        absent = [word for word in by_place[len(args) :] if word not in kwargs]
+        return next(
+            (UnknownArgument(LEFT_OUT[said, word]) for word in absent if (said, word) in LEFT_OUT), None
+        )
+    first = by_place[0] if by_place[0] not in hidden else by_place[1]
+    return UnknownArgument(
+        f"{said}() is given {twice}= twice, by place and by name; several values of {first}= go in a list: "
+        f"{said}([first, second], {twice}=...)"
+    )
 
 
 def _spoken(function: Callable[..., Any], args: tuple[Any, ...]) -> str:

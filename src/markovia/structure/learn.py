@@ -56,8 +56,8 @@ def learn_structure(
         The algorithm. By score: "hill-climb", "tabu", "k2" (order known), "exact" (proven best), over classes and orders
         "ges", "boss", "grasp", "order-search". By tests: "pc"; "fci", "rfci" (hidden causes); both: "mmhc". Trees:
         "chow-liu", "tan". Functional models: "direct-lingam", "ica-lingam", "anm", "pnl", "notears", "notears-mlp".
-        Undirected: "partial-correlation", "neighbourhood", "graphical-lasso", "ising", "l1-pseudo-likelihood"; changing over
-        time: "kernel-weighted", "tesla". Incomplete data: "structural-em".
+        Undirected: "partial-correlation", "neighbourhood", "graphical-lasso", "ising", "l1-pseudo-likelihood",
+        "mixed-pseudo-likelihood"; changing over time: "kernel-weighted", "tesla". Incomplete data: "structural-em".
     score
         For methods that search: a name such as "bic" or "bdeu", or `mk.scores.BDeu(10)`. By default BIC.
     test

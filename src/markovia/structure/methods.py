@@ -102,6 +102,11 @@ _METHODS = [
         "markovia.structure.undirected.sparse_pseudo_likelihood:l1_pseudo_likelihood",
         "neither",
     ),
+    StructureMethod(
+        "mixed-pseudo-likelihood",
+        "markovia.structure.undirected.mixed_pseudo_likelihood:mixed_pseudo_likelihood",
+        "neither",
+    ),
     # networks that change
     StructureMethod(
         "kernel-weighted", "markovia.structure.changing.time_varying_ising:kernel_weighted", "neither"
@@ -136,6 +141,8 @@ ALIASES = {
     "meinshausen-buhlmann": "neighbourhood",
     "glasso": "graphical-lasso",
     "pseudo-likelihood": "l1-pseudo-likelihood",
+    "mixed-graphical-model": "mixed-pseudo-likelihood",
+    "mgm": "mixed-pseudo-likelihood",
     "keller": "kernel-weighted",
     "sem": "structural-em",
     "dynamic-programming": "exact",

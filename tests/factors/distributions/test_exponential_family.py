@@ -593,3 +593,48 @@ def test_bernoulli_and_categorical_are_tables_of_a_network():
     assert np.allclose(bn["y"].values, [0.2, 0.3, 0.5])
     with pytest.raises(mk.errors.InvalidArgument, match="'z' has states and cannot be Poisson"):
         bn.add("z", mk.exponential.Poisson(2.0))
+
+
+@pytest.mark.parametrize("name", [n for n in ALL if n != "multivariate"])
+def test_fisher_information_is_the_curvature_of_the_divergence(name):
+    member = ALL[name]
+    at, step = member.natural(), 1e-4 * np.random.default_rng(0).normal(size=member.n_parameters)
+    # the terms of third order cancel between the two sides
+    both = member.kl(member.with_natural(at + step)) + member.kl(member.with_natural(at - step))
+    assert both == pytest.approx(step @ member.fisher_information() @ step, rel=1e-4)
+
+
+def test_a_natural_gradient_is_one_step_of_the_distribution_in_any_parameters():
+    # F^-1 of a likelihood's gradient is the gap of the mean parameters, carried over by the derivative of the map
+    for member, mean in [(ef.Gaussian(1.0, 2.0), [1.5, 4.0]), (ef.Categorical([0.2, 0.5, 0.3]), [0.3, 0.3])]:
+        gap = np.asarray(mean) - member.moments()
+        in_natural = member.natural_gradient(gap)
+        assert member.covariance() @ in_natural == pytest.approx(gap)
+        to_natural = np.linalg.inv(member.covariance())  # derivatives of eta by mu
+        in_means = member.natural_gradient(to_natural.T @ gap, jacobian=to_natural)
+        assert in_means == pytest.approx(gap)
+        assert to_natural @ in_means == pytest.approx(in_natural)
+
+
+def test_the_information_of_other_parameters_is_theirs():
+    m, v = 1.3, 0.7  # natural parameters m / v and -1 / (2 v)
+    turn = [[1 / v, -m / v**2], [0.0, 0.5 / v**2]]
+    agree(ef.Gaussian(m, v).fisher_information(jacobian=turn), [[1 / v, 0.0], [0.0, 0.5 / v**2]])
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+def test_a_natural_gradient_does_not_depend_on_the_unit(unit):
+    scale = np.array([unit, unit**2])
+    plain = ef.Gaussian(0.5, 2.0).natural_gradient([0.3, -0.2])
+    turned = ef.Gaussian(0.5 * unit, 2.0 * unit**2).natural_gradient(np.array([0.3, -0.2]) * scale)
+    assert turned * scale == pytest.approx(plain)
+
+
+def test_an_overcomplete_family_takes_a_step_that_moves_its_mean_parameters():
+    member = ef.MultivariateGaussian([0.5, -1.0], [[2.0, 0.3], [0.3, 1.0]])
+    gap = np.array([0.1, 0.2, 0.3, 0.05, 0.05, 0.2])
+    assert member.covariance() @ member.natural_gradient(gap) == pytest.approx(gap)
+    with pytest.raises(InvalidArgument, match="6 numbers"):
+        member.natural_gradient([1.0])
+    with pytest.raises(InvalidArgument, match="a row for each of 6 natural parameters"):
+        member.fisher_information(jacobian=np.eye(2))

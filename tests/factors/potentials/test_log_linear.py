@@ -234,3 +234,48 @@ def test_a_joint_of_forty_variables_is_refused() -> None:
     model = LogLinear([Feature(v, [0, 1]) for v in x], np.ones(40))
     with pytest.raises(TooLarge, match="40 variables"):
         model.joint()
+
+
+def test_a_month_of_rain_is_averaged_without_its_joint_table() -> None:
+    # exp(0.16 [dry]) a day and exp(0.85 [same]) a pair of days: powers of a 2 x 2 matrix
+    days = [Variable(f"day{i}", 2) for i in range(28)]
+    dry = Feature.tied([Feature(d, [1.0, 0.0]) for d in days], "dry")
+    same = Feature.tied([Feature(p, np.eye(2)) for p in pairwise(days)], "same")
+    model = LogLinear([dry, same], [0.16, 0.85])
+    own, pair = np.exp([0.16, 0.0]), np.exp(0.85 * np.eye(2))
+    before = [own]
+    for _ in days[1:]:
+        before.append(own * (before[-1] @ pair))
+    after = [np.ones(2)]
+    for _ in days[1:]:
+        after.append(pair @ (own * after[-1]))
+    after.reverse()
+    z = before[-1].sum()
+    each = sum(f[0] * b[0] for f, b in zip(before, after, strict=True)) / z
+    pairs = (
+        sum(np.trace(np.diag(f) @ pair @ np.diag(own * b)) for f, b in zip(before, after[1:], strict=False))
+        / z
+    )
+    np.testing.assert_allclose(model.expected_features(), [each, pairs], rtol=1e-12)
+    np.testing.assert_allclose(model.expected_features(engine="loopy-bp"), [each, pairs], rtol=1e-6)
+
+
+def test_expected_features_keep_their_axes_and_the_sizes_of_extreme_weights() -> None:
+    rng = np.random.default_rng(0)
+    x = [Variable(f"x{i}", 2 + i % 2) for i in range(4)]
+    scopes = [(0, 1), (1, 0), (3, 2), (0, 3), (2,)]  # the same pair in both orders
+    tables = [rng.normal(size=[len(x[i]) for i in scope]) for scope in scopes]
+    features = [Feature([x[i] for i in scope], t) for scope, t in zip(scopes, tables, strict=True)]
+    for size in (1.0, 200.0):
+        model = LogLinear(features, size * rng.normal(size=5))
+        np.testing.assert_allclose(
+            model.expected_features(), model.expected_features(model.joint()), rtol=1e-9
+        )
+
+
+def test_a_model_too_wide_for_exact_expectations_names_an_engine() -> None:
+    x = {(i, j): Variable(f"x{i}_{j}", 2) for i in range(40) for j in range(40)}
+    near = [(x[i, j], x[k]) for i, j in x for k in ((i + 1, j), (i, j + 1)) if k in x]
+    grid = LogLinear([Feature.tied([Feature(p, np.eye(2)) for p in near], "same")], [0.1])
+    with pytest.raises(TooLarge, match="engine='loopy-bp'"):
+        grid.expected_features()

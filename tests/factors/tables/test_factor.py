@@ -304,3 +304,19 @@ def test_unknown_axes_are_named_with_the_nearest() -> None:
         f.sum_out("Rain")
     with pytest.raises(UnknownVariable, match="did you mean 'wet'"):
         f.marginal(["wt"])
+
+
+def test_conditional_entropy_is_what_a_known_variable_leaves():
+    p = Factor(["x", "y"], [[1, 1], [2, 0]])  # a quarter, a quarter, a half
+    assert p.entropy() == pytest.approx(1.039721, abs=5e-7)
+    assert p.conditional_entropy("x", given="y") == pytest.approx(0.477386, abs=5e-7)
+    assert p.conditional_entropy("x", given=[]) == pytest.approx(np.log(2))
+    f = Factor(["a", "b", "c"], np.random.default_rng(0).random((2, 3, 4)))
+    left = f.marginal("a").entropy(base=2) - f.mutual_information("a", ["c", "b"], base=2)
+    assert f.conditional_entropy("a", given=["c", "b"], base=2) == pytest.approx(left)
+    rows = [sum(p * -np.log(p) for p in f.normalize("a").values[:, b, c]) for b in range(3) for c in range(4)]
+    assert f.conditional_entropy("a", given=["b", "c"]) == pytest.approx(
+        f.normalize().marginal(["b", "c"]).values.ravel() @ rows
+    )
+    with pytest.raises(InvalidArgument, match="must not overlap"):
+        f.conditional_entropy("a", given=["a"])

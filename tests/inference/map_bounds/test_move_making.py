@@ -1,4 +1,4 @@
-"""Expansion and swap moves: each is the best of its kind, the energy falls, bounds hold."""
+"""Expansion, swap and shrink moves: each is the best of its kind, the energy falls, bounds hold."""
 
 from itertools import combinations, product
 
@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 import markovia as mk
 from markovia.inference import Problem
 from markovia.inference.flat_graphs.flat_graph import flat_graph
-from markovia.inference.map_bounds.move_making import AlphaBetaSwap, AlphaExpansion, MoveSearch
+from markovia.inference.map_bounds.move_making import (
+    AlphaBetaSwap,
+    AlphaExpansion,
+    AlphaExpansionBetaShrink,
+    MoveSearch,
+)
 
-ENGINES = ["alpha-expansion", "alpha-beta-swap"]
+ENGINES = ["alpha-expansion", "alpha-beta-swap", "expansion-shrink"]
 
 
 def random_labelling(seed, kind, zeros=False):
@@ -42,7 +47,7 @@ def graph_of(model):
     return flat_graph(Problem({n: model.variable(n) for n in model.variables}, model.pieces(), {}))
 
 
-@pytest.mark.parametrize("engine", [AlphaExpansion(), AlphaBetaSwap()])
+@pytest.mark.parametrize("engine", [AlphaExpansion(), AlphaBetaSwap(), AlphaExpansionBetaShrink()])
 @pytest.mark.parametrize("seed", range(40))
 def test_every_move_is_the_best_of_its_kind(engine, seed):
     graph = graph_of(random_labelling(seed, "metric" if seed % 2 else "potts"))
@@ -99,7 +104,7 @@ def test_potts_models_without_sweeps_have_the_bound_of_half_the_energy():
 def test_no_expansion_or_swap_improves_the_end():
     model = mk.generators.potts_grid(3, 3, 3, coupling=0.8, field="random", seed=5)
     graph = graph_of(model)
-    for engine in (AlphaExpansion(), AlphaBetaSwap()):
+    for engine in (AlphaExpansion(), AlphaBetaSwap(), AlphaExpansionBetaShrink()):
         found = model.map(engine=engine)
         codes = np.array([found[n] for n in graph.names])
         search = MoveSearch(graph, start=codes)
@@ -107,6 +112,53 @@ def test_no_expansion_or_swap_improves_the_end():
             for choice in product((0, 1), repeat=len(codes)):
                 tried = np.where(np.array(choice) == 1, one, zero)
                 assert graph.log_weight(tried) <= found.log_weight + 1e-9
+
+
+def test_the_end_of_shrink_moves_is_one_of_expansions_and_swaps_too():
+    for seed in range(20):
+        model = random_labelling(seed, "metric" if seed % 2 else "potts")
+        graph = graph_of(model)
+        found = model.map(engine=AlphaExpansionBetaShrink())
+        search = MoveSearch(graph, start=np.array([found[n] for n in graph.names]))
+        for engine in (AlphaExpansion(), AlphaBetaSwap()):
+            assert not any(search.make(move) for move in engine._moves(graph, search))
+
+
+def test_one_shrink_move_leads_where_no_expansion_and_no_swap_does():
+    # three pixels in a row: the left one has to grow into the middle while the right one leaves that state
+    logs = np.full((3, 3), -1.0)
+    np.fill_diagonal(logs, 0.0)
+    wanted = np.array([0, 0, 1])
+    fields = [[0.0, -9.0, -9.0], [0.0, -9.0, -0.5], [-3.5, -0.5, -9.0]]
+    model = mk.MarkovNetwork(
+        dict.fromkeys("abc", 3),
+        [mk.Factor([v], np.exp(f)) for v, f in zip("abc", fields, strict=True)]
+        + [mk.Factor([*p], np.exp(logs)) for p in ("ab", "bc", "ac")],
+    )
+    graph, start = graph_of(model), np.array([0, 2, 0])
+    assert [model.map(engine="enumeration")[v] for v in "abc"] == wanted.tolist()
+    reached = {}
+    for engine in (AlphaExpansion(), AlphaBetaSwap(), AlphaExpansionBetaShrink()):
+        search = MoveSearch(graph, start=start)
+        reached[engine.name] = []
+        for move in engine._moves(graph, search):
+            search.make(move)
+            reached[engine.name].append(search.codes.tolist())
+            search.codes, search.energy = start, search.cost(start)
+    assert [name for name, found in reached.items() if wanted.tolist() in found] == ["expansion-shrink"]
+
+
+def test_variables_of_one_state_do_not_keep_the_others_from_expanding():
+    pair = np.exp([[0.0, -1.0, -1.0]])
+    model = mk.MarkovNetwork(
+        {"a": 1, "b": 3}, [mk.Factor(["a", "b"], pair), mk.Factor(["b"], np.exp([-0.5, 0.0, -2.0]))]
+    )
+    search = MoveSearch(graph_of(model), start=np.array([0, 1]))
+    moves = [
+        (zero.tolist(), one.tolist())
+        for zero, one, _ in AlphaExpansionBetaShrink()._moves(search.graph, search)
+    ]
+    assert ([0, 1], [0, 0]) in moves
 
 
 def test_costs_that_are_no_metric_are_refused_on_demand_and_truncated_otherwise():

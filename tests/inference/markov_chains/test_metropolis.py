@@ -157,3 +157,45 @@ def test_the_best_state_is_remembered_though_a_function_proposed_it_in_the_burn_
     engine = MetropolisHastings(proposal=once_to_the_top, burn_in=4, draws=4, chains=1, seed=0)
     assert dict(model.map(engine=engine)) == dict.fromkeys(names, 1)
     assert starts[0] == dict.fromkeys(names, 0)  # the best state was not the first one
+
+
+# -- variables that zeros tie to each other ------------------------------------------------------------------------
+
+
+def test_a_gate_and_its_inputs_change_together_whatever_the_seed():
+    asia = mk.examples.asia()
+    truth = asia.query("lung", given={"xray": "yes"})["yes"]
+    assert truth == pytest.approx(0.4887, abs=1e-4)
+    for seed in range(5):
+        found = asia.query("lung", given={"xray": "yes"}, engine=MetropolisHastings(seed=seed))
+        assert found["yes"] == pytest.approx(truth, abs=0.025)
+        assert abs(found["yes"] - truth) < 4 * found.info.error < 0.03
+        assert found.info.converged
+
+
+def parity(n):
+    network = mk.BayesianNetwork()
+    for i in range(n):
+        network.add(f"x{i}", [0.3, 0.7], states=2)
+    odd = np.indices((2,) * n).sum(axis=0) % 2
+    network.add(
+        "p", np.stack([1 - odd, odd], axis=-1).astype(float), states=2, parents=[f"x{i}" for i in range(n)]
+    )
+    return network
+
+
+def test_block_moves_draw_from_the_joint_distribution_of_what_is_tied():
+    network = parity(4)
+    frame = network.sample(4000, given={"p": 1}, seed=0, engine=MetropolisHastings(chains=1, thin=6))
+    names = [f"x{i}" for i in range(4)]
+    seen = np.zeros((2,) * 4)
+    np.add.at(seen, tuple(frame[n].to_numpy() for n in names), 1)
+    exact = network.query(names, given={"p": 1}).factor().values
+    assert abs(chi_square(seen.ravel(), exact.ravel())) < 5
+
+
+@pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
+def test_what_is_too_large_to_change_together_is_not_called_converged():
+    for seed in range(3):
+        found = parity(12).marginals(given={"p": 1}, engine=MetropolisHastings(draws=300, seed=seed))
+        assert not any(p.info.converged for p in found.values())

@@ -20,10 +20,20 @@ def random_chain(rng, n, sparsity=0.5):
 def test_a_chain_with_one_stationary_distribution():
     chain = MarkovChain(COLUMNS.T)
     assert chain.stationary() == pytest.approx([2 / 7, 3 / 7, 2 / 7])
-    assert chain.eigenvalues() == pytest.approx([1.0, 0.75, 0.25])
+    assert chain.eigenvalues() == pytest.approx([1.0, 0.25, -0.75])
+    assert chain.spectral_gap() == pytest.approx(0.25)
     assert chain.is_regular
     assert chain.transition.min() == 0
     assert (chain.transition @ chain.transition).min() == pytest.approx(0.125)
+
+
+def test_eigenvalues_of_a_circle_are_complex_and_its_start_is_never_forgotten():
+    circle = MarkovChain([[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    assert np.prod(circle.eigenvalues()) == pytest.approx(1.0)
+    assert circle.eigenvalues()[0] == pytest.approx(1.0)
+    assert circle.eigenvalues().imag == pytest.approx([0.0, np.sqrt(0.75), -np.sqrt(0.75)])
+    assert circle.spectral_gap() == pytest.approx(0.0, abs=1e-12)
+    assert MarkovChain(np.eye(3)).eigenvalues().tolist() == [1.0, 1.0, 1.0]
 
 
 def test_a_second_worked_example():

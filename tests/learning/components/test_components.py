@@ -1,5 +1,6 @@
 """Components families: densities against SciPy, learning against every small change, draws, parameters that are counted."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -149,3 +150,13 @@ def test_symbols_without_an_order_are_named_in_the_sentence():
             Categorical.symbols_in(data)
     told = mk.HMM(2, symbols=["a", 1], random_state=0)
     assert told.fit(np.array(["a", 1, "a", "a"], dtype=object)).emission_.symbols == ("a", 1)
+
+
+def test_measurements_taken_for_symbols_are_remarked_on():
+    numbers = np.linspace(0.1, 0.9, 12)
+    with pytest.warns(UserWarning, match=r"12 of the 12 numbers are different.*emission='gaussian'"):
+        mk.MarkovChain().fit(numbers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mk.MarkovChain().fit([0.5, 1.5] * 6)
+        mk.MarkovChain().fit(np.arange(12.0))

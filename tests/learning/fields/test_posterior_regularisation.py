@@ -143,3 +143,32 @@ def test_constraints_out_of_reach_are_refused():
         mk.posterior_regularisation(mn, [up, up], [0.2, 0.6], equal=True)
     with pytest.raises(mk.errors.InvalidArgument, match="bounds="):
         mk.posterior_regularisation(mn, features, [0.5])
+
+
+def test_weights_tilt_the_model_and_the_objective_is_minus_log_z():
+    mn, features, _ = model_and_features(6)
+    names = ["a", "b", "c"]
+    p = mn.query(names).values
+    f = values_of(features, names, p.shape)
+    for weights in ([0.0, 0.0], [1.2, -0.7]):
+        tilted, found = mk.posterior_regularisation(mn, features, weights=weights)
+        q = p * np.exp(np.tensordot(weights, f, 1))
+        assert found.objective == pytest.approx(-np.log(q.sum()), abs=1e-9)
+        q /= q.sum()
+        np.testing.assert_allclose(tilted.query(names).values, q, atol=1e-9)
+        assert found.kl == pytest.approx(float((q * np.log(q / p)).sum()), abs=1e-9)
+        np.testing.assert_allclose(found.expectations, (f * q).sum(axis=(1, 2, 3)), atol=1e-9)
+        # the same multipliers as the projection onto the expectations that were reached
+        _, back = mk.posterior_regularisation(mn, features, found.expectations, equal=True)
+        np.testing.assert_allclose(back.multipliers, found.multipliers, atol=1e-4)
+
+
+def test_a_rule_of_great_weight_is_kept_in_every_state():
+    mn, _, _ = model_and_features(7)
+    rule = Feature([mn.variable("a"), mn.variable("c")], lambda a, c: float(a == 0 or c == 1), "a means c")
+    tilted, _ = mk.posterior_regularisation(mn, [rule], weights=60.0)
+    assert tilted.query(["a", "c"])[1, 0] == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(mk.errors.InvalidArgument, match="one of both"):
+        mk.posterior_regularisation(mn, [rule])
+    with pytest.raises(mk.errors.InvalidArgument, match="weights only pull"):
+        mk.posterior_regularisation(mn, [rule], weights=1.0, equal=True)

@@ -1,6 +1,7 @@
 """Generalised linear models against statsmodels, scikit-learn, finite differences and closed forms."""
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -610,3 +612,107 @@ def test_models_work_in_pipelines_and_cross_validation():
     ours = mk.regression.PoissonRegression().fit(X, RESPONSES["poisson"])
     other = sk.PoissonRegressor(alpha=0, tol=1e-10, max_iter=1000).fit(X, RESPONSES["poisson"])
     agree(ours.score(X, RESPONSES["poisson"]), other.score(X, RESPONSES["poisson"]))
+
+
+# -- at weights of one's own ----------------------------------------------------------------------------------------
+
+
+def _log_likelihood(family, y, mu, w, phi):
+    law = {
+        "gaussian": lambda: stats.norm(mu, np.sqrt(phi)).logpdf(y),
+        "bernoulli": lambda: stats.bernoulli(mu).logpmf(y),
+        "poisson": lambda: stats.poisson(mu).logpmf(y),
+        "gamma": lambda: stats.gamma(1 / phi, scale=mu * phi).logpdf(y),
+    }
+    return float(w @ law[family]())
+
+
+@pytest.mark.parametrize(
+    ("family", "link", "inverse"),
+    [
+        ("gaussian", None, lambda e: e),
+        ("bernoulli", None, lambda e: 1 / (1 + np.exp(-e))),
+        ("bernoulli", "probit", lambda e: stats.norm.cdf(e)),
+        ("poisson", None, np.exp),
+        ("poisson", "sqrt", lambda e: e**2),
+        ("gamma", "log", np.exp),
+    ],
+)
+def test_likelihood_gradient_and_hessian_at_given_weights(family, link, inverse):
+    rng = np.random.default_rng(3)
+    x, w, offset = (
+        rng.normal(size=(12, 2)),
+        rng.integers(0, 4, size=12).astype(float),
+        0.1 * rng.normal(size=12),
+    )
+    y = rng.integers(0, 2, size=12) if family == "bernoulli" else rng.integers(1, 6, size=12).astype(float)
+    b = np.array([2.0, 0.2, -0.3])
+    phi = 1.7 if family in ("gaussian", "gamma") else None
+
+    def at(b):
+        return _log_likelihood(family, y, inverse(b[0] + x @ b[1:] + offset), w, phi or 1.0)
+
+    model = mk.regression.GLM(family, link)
+    found = model.likelihood(x, y, b[1:], b[0], sample_weight=w, offset=offset, dispersion=phi)
+    assert found.log_likelihood == pytest.approx(at(b), rel=1e-12)
+    assert found.names == ("intercept", "x0", "x1")
+    assert not hasattr(model, "classes_")  # asking leaves the model unfitted
+    steps = 1e-4 * np.eye(3)
+    gradient = [(at(b + s) - at(b - s)) / 2e-4 for s in steps]
+    assert found.gradient == pytest.approx(gradient, rel=1e-6, abs=1e-6)
+    ask = partial(model.likelihood, x, y, sample_weight=w, offset=offset, dispersion=phi)
+    slopes = [
+        (ask((b + s)[1:], (b + s)[0]).gradient - ask((b - s)[1:], (b - s)[0]).gradient) / 2e-4 for s in steps
+    ]
+    assert found.hessian == pytest.approx(np.array(slopes), rel=1e-6, abs=1e-6)
+
+
+def test_the_likelihood_of_held_out_rows_is_that_of_their_predictions():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(80, 2))
+    y = np.array(["a", "b", "c"])[(x @ [[1, 0, -1], [0, 1, -1]] + rng.gumbel(size=(80, 3))).argmax(axis=1)]
+    model = mk.regression.SoftmaxRegression().fit(x[:60], y[:60])
+    held = model.likelihood(x[60:], y[60:])
+    p = model.predict_proba(x[60:])
+    assert held.log_likelihood == pytest.approx(
+        np.log(p[np.arange(20), np.searchsorted(model.classes_, y[60:])]).sum()
+    )
+    assert held.gradient.shape == (9,)
+    assert held.names[:2] == ("a: intercept", "a: x0")
+    own = model.likelihood(x[:60], y[:60])
+    assert own.log_likelihood == pytest.approx(model.log_likelihood_)
+    assert own.gradient == pytest.approx(np.zeros(9), abs=1e-8)
+    moved = model.likelihood(
+        x[:60], y[:60], model.coef_ + 0.1, model.intercept_
+    )  # all classes alike change nothing
+    assert moved.log_likelihood == pytest.approx(own.log_likelihood)
+    # the fitted variance is taken for rows that were not seen
+    line = mk.regression.LinearRegression().fit(x[:60], x[:60, 0] + rng.normal(size=60))
+    law = stats.norm(line.predict(x[60:]), np.sqrt(line.dispersion_))
+    assert line.likelihood(x[60:], x[60:, 0]).log_likelihood == pytest.approx(law.logpdf(x[60:, 0]).sum())
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+def test_the_likelihood_at_given_weights_goes_with_the_unit(unit):
+    x, y = np.array([[1.0], [2.0], [4.0]]), [1, 3, 9]
+    plain = mk.regression.GLM("poisson").likelihood(x, y, [0.5], 0.1)
+    turned = mk.regression.GLM("poisson").likelihood(x * unit, y, [0.5 / unit], 0.1)
+    assert turned.log_likelihood == pytest.approx(plain.log_likelihood)
+    assert turned.gradient == pytest.approx(plain.gradient * [1, unit])
+    sure = mk.regression.GLM("bernoulli").likelihood([[1.0], [-1.0]], [0, 1], [800.0])
+    assert sure.log_likelihood == pytest.approx(-1600.0)  # where probabilities are below the smallest number
+
+
+def test_weights_that_do_not_fit_are_refused():
+    glm = mk.regression.GLM("poisson", "identity")
+    x, y = [[1.0], [2.0]], [1, 2]
+    with pytest.raises(InvalidArgument, match="has a mean that the family 'poisson' does not have"):
+        glm.likelihood(x, y, [-1.0])
+    with pytest.raises(InvalidArgument, match="one number for each of 1 columns"):
+        glm.likelihood(x, y, [1.0, 2.0])
+    with pytest.raises(InvalidArgument, match="no dispersion"):
+        glm.likelihood(x, y, [1.0], dispersion=2.0)
+    with pytest.raises(InvalidArgument, match="comes with coef="):
+        mk.regression.GLM().fit(x, y).likelihood(x, y, intercept=1.0)
+    with pytest.raises(NotFittedError):
+        glm.likelihood(x, y)

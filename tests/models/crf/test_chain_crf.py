@@ -184,6 +184,23 @@ def test_answers_are_those_of_enumeration_and_of_the_markov_network(settings):
             assert crf.log_prob([x], [partly])[0] == pytest.approx(np.log(agree))
 
 
+def test_labellings_by_beam_are_those_of_viterbi_or_say_how_much_better_others_can_be():
+    inputs, labels = corpus(20)
+    crf = quietly(mk.crf.ChainCRF(max_iter=30).fit, inputs, labels)
+    best = crf.predict(inputs)
+    top = crf.log_prob(inputs, best)
+    assert best.gap.tolist() == [0.0] * len(inputs)
+    wide = crf.predict(inputs, beam=len(crf.classes_))
+    assert all((a == b).all() for a, b in zip(wide, best, strict=True))
+    assert not wide.gap.any()
+    narrow = crf.predict(inputs, beam=1)
+    short = crf.log_prob(inputs, narrow)
+    assert np.all(short <= top + 1e-9)
+    assert np.all(top <= short + narrow.gap + 1e-9)
+    with pytest.raises(mk.errors.MarkoviaError, match="beam="):
+        crf.predict(inputs, beam=0)
+
+
 def test_labels_that_are_missing_are_summed_over_in_training():
     rng = np.random.default_rng(0)
     inputs = [[[f"w{i}"] for i in rng.integers(4, size=rng.integers(2, 5))] for _ in range(15)]

@@ -108,7 +108,7 @@ def test_single_pixels_work():
     assert image_labels(model.map(engine="trw-s"), (1, 1)).tolist() == [[1]]
 
 
-@pytest.mark.parametrize("name", ["denoising", "segmentation"])
+@pytest.mark.parametrize("name", ["denoising", "segmentation", "cutout_montage"])
 def test_the_figures_of_the_examples_can_be_drawn_small(name, tmp_path, capsys):
     drawn = runpy.run_path(str(EXAMPLES / f"{name}.py"))[f"{name}_figure"](size=24)
     drawn.savefig(tmp_path / "picture.png")
@@ -117,7 +117,7 @@ def test_the_figures_of_the_examples_can_be_drawn_small(name, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["denoising", "segmentation"])
+@pytest.mark.parametrize("name", ["denoising", "segmentation", "cutout_montage"])
 def test_the_examples_run_as_scripts(name, tmp_path):
     done = subprocess.run(
         [sys.executable, EXAMPLES / f"{name}.py", tmp_path / "p.png"], capture_output=True, check=True

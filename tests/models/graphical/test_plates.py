@@ -7,6 +7,7 @@ import pytest
 
 import markovia as mk
 import markovia.distributions as dist
+from markovia.errors import InvalidArgument
 
 mpl.use("agg")
 
@@ -169,3 +170,17 @@ def test_a_frame_of_new_rows_is_predicted_with_its_labels_and_its_length():
     assert np.allclose(drawn["y"].mean("draw"), [5.0, 25.0], atol=0.02)
     with pytest.raises(mk.errors.InvalidArgument, match="'y' is a node; leave it out"):
         m.sample(10, given=post, inputs={"row": rows})
+
+
+def test_a_plate_takes_a_dict_of_columns_as_it_takes_a_frame():
+    frame = pd.DataFrame({"x": [0.0, 1.0, 2.0], "y": [0.1, 1.2, 1.9]})
+    m = mk.BayesianNetwork()
+    m.add("slope", dist.Normal(0, 1))
+    m.add("y", lambda slope, x: dist.Normal(slope * x, 1.0), plate="row")
+    by_frame = m.query("slope", given={"row": frame})
+    by_dict = m.query("slope", given={"row": {name: frame[name].to_numpy() for name in frame}})
+    assert by_dict.mean("slope") == by_frame.mean("slope")
+    with pytest.raises(InvalidArgument, match="different lengths: 'x' 2, 'y' 3"):
+        m.query("slope", given={"row": {"x": [1.0, 2.0], "y": [1.0, 2.0, 3.0]}})
+    with pytest.raises(InvalidArgument, match=r"columns \(a frame or a dict of arrays\), not '12'"):
+        m.query("slope", given={"row": "12"})

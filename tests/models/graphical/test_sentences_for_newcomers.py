@@ -147,3 +147,52 @@ def test_a_precision_that_is_not_positive_definite_is_refused_when_it_is_given(u
         mk.GaussianMarkovNetwork(unit * frustrated)
     fine = mk.GaussianMarkovNetwork(unit * np.array([[1.0, 0.5], [0.5, 1.0]]), names=["a", "b"])
     assert fine.query("a").var() == pytest.approx(4 / 3 / unit)
+
+
+def with_numbers():
+    m = mk.BayesianNetwork()
+    m.add("d", states=["a", "b"], p=[0.2, 0.8])
+    m.add("x", mk.LinearGaussian(0, {}, 1))
+    m.add(
+        "y", {"a": mk.LinearGaussian(0, {"x": 1}, 1), "b": mk.LinearGaussian(1, {"x": 1}, 1)}, parents=["d"]
+    )
+    return m
+
+
+@pytest.mark.parametrize(
+    ("ask", "match"),
+    [
+        (lambda m: m.states("x"), r"query\('x'\) says how it is distributed"),
+        (lambda m: m.rename_states("x", ["a", "b"]), "no states to rename"),
+        (lambda m: m.joint(), r"the joint table is one of states, and 'x'"),
+        (lambda m: m.junction_tree(), "clique trees and their costs are of tables, and 'x'"),
+        (lambda m: m.add_edge("x", "d"), "the table of 'd' cannot have rows for 'x'"),
+        (lambda m: m.add_edge("d", "x"), r"replace\('x', ...\) gives it one with 'd'"),
+    ],
+)
+def test_what_numbers_have_not_is_said_in_the_words_of_the_question(ask, match):
+    with pytest.raises(UnsupportedModel, match=match):
+        ask(with_numbers())
+
+
+def test_filling_tables_leaves_numbers_as_they_are():
+    m = with_numbers()
+    before = m["y"]
+    m.fill("uniform")
+    assert m["d"].values.tolist() == [0.5, 0.5]
+    assert m["y"] is before
+    numbers = mk.BayesianNetwork()
+    numbers.add("x", mk.LinearGaussian(0, {}, 1))
+    with pytest.raises(UnsupportedModel, match=r"fill\(\) is for tables"):
+        numbers.fill("uniform")
+
+
+def test_functions_that_are_all_observed_have_their_density_for_evidence():
+    m = mk.BayesianNetwork()
+    m.add("x", dist.Normal(0, 1))
+    m.add("y", lambda x: dist.Normal(x, 2))
+    normal = scipy.stats.norm
+    both = normal.logpdf(1.0) + normal(1.0, 2.0).logpdf(3.0)
+    assert m.log_evidence(given={"x": 1.0, "y": 3.0}) == pytest.approx(both)
+    apart = normal.logpdf(1.0) + normal(0.0, 5**0.5).logpdf(3.0)
+    assert float(m.conflict({"x": 1.0, "y": 3.0})) == pytest.approx(apart - both)

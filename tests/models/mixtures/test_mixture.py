@@ -685,6 +685,10 @@ def _by_hand():
         for mean, sd, p in ((0, 1, 0.9), (2, 2, 0.2))
     ]
     yield "mixed", mixed, frame, np.array(expected)
+    told_apart = m.LatentClass.from_parameters(
+        [0.3, 0.7], smokes=symbols, cough={"means": [[0.0], [2.0]], "covariances": [[1.0], [4.0]]}
+    )
+    yield "families by their parameters", told_apart, frame, np.array(expected)
     alone = m.CategoricalMixture.from_parameters([0.3, 0.7], **symbols)
     yield (
         "symbols",

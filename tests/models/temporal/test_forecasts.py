@@ -189,3 +189,51 @@ def test_forecasts_pickle_print_and_refuse():
 
     with pytest.raises(UnsupportedModel, match="no paths"):
         replace(ahead, paths=None).sample(2)
+
+
+def test_steps_are_drawn_at_their_dates():
+    import matplotlib
+
+    matplotlib.use("agg")
+    series = pd.Series(Y, index=MONTHS)
+    ahead = mk.LinearStateSpace(1, 1, 1, 1).forecast(series, 2)
+    axes = ahead.plot(series)[0, 0]
+    line = next(one for one in axes.lines if one.get_label() == "forecast")
+    assert np.array_equal(line.get_xdata(), ahead.dates[0])
+    seen = next(one for one in axes.lines if one.get_label() == "observed")
+    assert np.array_equal(seen.get_xdata(), MONTHS.to_numpy())
+    assert axes.get_xlabel() == "date"
+    # without the dates of what came before, steps are counted
+    assert ahead.plot(np.asarray(Y))[0, 0].get_xlabel() == "step"
+
+
+def test_paths_of_a_dynamic_network_are_drawn_together():
+    process = mk.DynamicBayesianNetwork()
+    stay = [[0.9, 0.1], [0.1, 0.9]]
+    process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=stay, initial=[0.5, 0.5])
+    process.add("wet", states=["dry", "wet"], parents=["rain"], p=[[0.8, 0.2], [0.3, 0.7]])
+    data = [{"wet": ["wet", None, "dry"]}, {"wet": ["dry"]}]
+    ahead = process.forecast(data, 2)
+    for s, seen in enumerate(data):
+        t = len(seen["wet"])
+        given = {f"wet@{i}": x for i, x in enumerate(seen["wet"]) if x is not None}
+        exact = process.unroll(t + 2).query([f"rain@{t}", f"wet@{t + 1}"], given=given)
+        paths = ahead.sample(20_000, seed=1)[s]
+        together = np.mean((paths["rain"][:, 0] == "yes") & (paths["wet"][:, 1] == "wet"))
+        assert together == pytest.approx(exact["yes", "wet"], abs=0.015)
+        own = ahead.forecast("rain").sample(20_000, seed=2)[s]
+        assert (own == "yes").mean(axis=0) == pytest.approx(ahead["rain"][s][:, 1], abs=0.015)
+    assert process.score(data) == pytest.approx(process.log_prob(data).sum())
+    with pytest.raises(mk.errors.UnsupportedModel, match=r"of a forecast\(\)"):
+        process.filter(data).sample(3)
+
+
+def test_paths_of_numbers_have_the_covariances_of_the_process():
+    process = mk.DynamicBayesianNetwork()
+    process.add(
+        "x", mk.LinearGaussian(0, {"x@-1": 0.5}, 1.0), parents=["x@-1"], initial=mk.LinearGaussian(0, {}, 1)
+    )
+    drawn = process.forecast({"x": [1.0, 2.0]}, 2).forecast("x").sample(20_000, seed=0)[0]
+    assert drawn.shape == (20_000, 2, 1)
+    assert drawn.mean(axis=0).ravel() == pytest.approx([1.0, 0.5], abs=0.03)
+    assert np.cov(drawn[..., 0].T) == pytest.approx(np.array([[1.0, 0.5], [0.5, 1.25]]), abs=0.04)

@@ -74,6 +74,33 @@ def test_matrices_have_a_row_an_entry_with_the_errors_of_those_learned():
     assert np.isinf(mk.LinearStateSpace(1, 1, 1, 1).summary().values["initial_cov[0, 0]"])
 
 
+def test_matrices_that_are_learned_are_counted_in_the_criteria():
+    seen = Y.copy()
+    seen[3] = np.nan
+    model = mk.LinearStateSpace(
+        np.eye(2),
+        np.eye(2),
+        [[1, 0]],
+        1,
+        [0, 0],
+        np.eye(2),
+        learn=["transition", "transition_cov"],
+        max_iter=2,
+    )
+    switching = mk.SwitchingStateSpace(1.0, [[[0.1]], [[4.0]]], max_iter=2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        # four entries and a triangle; two of the chain's rows, its start, two variances, and four that regimes share
+        for one, free in ((model.fit(seen), 4 + 3), (switching.fit(seen), 2 + 1 + 2 + 5)):
+            facts = one.summary().facts
+            assert facts["numbers"] == len(Y) - 1
+            assert facts["free parameters"] == one.n_free == free
+            assert facts["AIC"] == pytest.approx(2 * free - 2 * facts["log likelihood"])
+            assert facts["BIC"] == pytest.approx(np.log(len(Y) - 1) * free - 2 * facts["log likelihood"])
+            assert one.summary(seen).facts["AIC"] == pytest.approx(one.aic(seen))
+            assert one.bic(seen) == pytest.approx(np.log(len(Y) - 1) * free - 2 * one.score(seen))
+
+
 def test_hidden_chains_have_their_criteria_on_sequences():
     model = mk.HMM(2, emission="gaussian", random_state=0).fit(Y)
     found = model.summary(Y)

@@ -3,10 +3,12 @@
 import json
 import pickle
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import markovia as mk
+import markovia.distributions as dist
 from markovia.errors import ImpossibleEvidence, InvalidArgument, UnsupportedModel
 
 RNG = np.random.default_rng(0)
@@ -71,6 +73,89 @@ def test_inputs_and_densities_of_any_size_stream_too():
     found = [stream.update(a, u) for a, u in zip(y, U[:3], strict=True)]
     np.testing.assert_allclose(found, model.filter(y, inputs=U[:3])[0], atol=1e-9)
     assert stream.log_prob == pytest.approx(model.log_prob(y, inputs=U[:3])[0])
+
+
+def nonlinear(method):
+    return mk.series.NonlinearStateSpace(
+        _swing, lambda x, u: x[:1] ** 2 + x[1:], 0.1 * np.eye(2), 0.3, [0.5, 1.0], np.eye(2), method=method
+    )
+
+
+def _swing(x, u):
+    return jnp.stack([x[0] + 0.1 * x[1] + u[0], x[1] - jnp.sin(x[0])])
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs"),
+    [
+        (mk.SwitchingStateSpace(0.9, [[[0.01]], [[4.0]]], 1.0, 0.1, [[0.0], [1.0]]), None),
+        (mk.SwitchingStateSpace([[[0.9]], [[-0.5]]], observation_cov=0.1, method="imm"), None),
+        (nonlinear("unscented"), U),
+    ],
+    ids=["gpb2", "imm", "unscented"],
+)
+def test_a_filter_begun_anew_at_each_step_is_the_filter(model, inputs):
+    whole, stream = model.filter(Y, **({} if inputs is None else {"inputs": inputs})), model.stream()
+    for t in range(9):
+        shown = stream.update(None if np.isnan(Y[t]) else Y[t], None if inputs is None else inputs[t])
+        np.testing.assert_allclose(shown[0], whole.mean[0][t], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(shown[1], whole.cov[0][t], rtol=1e-9, atol=1e-9)
+        if inputs is None:
+            np.testing.assert_allclose(shown[2], whole.regimes[0][t], rtol=1e-9, atol=1e-12)
+        if t == 5:  # plain data that a new stream takes up
+            held, stream = json.loads(json.dumps(stream.state)), model.stream()
+            stream.state = held
+    assert (stream.step, stream.log_prob) == (9, pytest.approx(whole.log_prob[0]))
+    with pytest.raises(InvalidArgument, match="step 9 has 2 numbers"):
+        stream.update([1.0, 2.0])
+
+
+def test_particles_stream_without_touching_the_filter_and_go_on_elsewhere():
+    level = mk.ParticleFilter(
+        dist.Normal(0, 3), _walk, _walk, n_particles=4000, parameters={"sd": 1.0}, random_state=0
+    )
+    exact, stream = mk.LinearStateSpace(1, 1, 1, 1, 0, 9).filter(Y[:4]), level.stream()
+    first = [stream.update(y) for y in Y[:2]]
+    other = level.stream()
+    other.state = stream.state
+    assert other.step == 2
+    assert other.update(Y[2]).mean == stream.update(Y[2]).mean
+    last = stream.update(Y[3])
+    assert float(last.mean) == pytest.approx(exact.mean[0][3, 0], abs=0.1)
+    assert stream.log_prob == pytest.approx(exact.log_prob[0], abs=0.1)
+    assert (first[0].t, stream.step, level.state) == (0, 4, None)
+
+
+def _walk(x, sd):
+    return dist.Normal(x, sd)
+
+
+def test_models_of_functions_are_saved_where_the_functions_have_a_name(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "walks.py").write_text(
+        "import markovia.distributions as dist\ndef walk(x): return dist.Normal(x, 1)\ndef same(x): return x\n"
+    )
+    walks = __import__("walks")
+    level = mk.ParticleFilter(dist.Normal(0, 3), walks.walk, walks.walk, n_particles=50, random_state=3)
+    plain = mk.series.NonlinearStateSpace(walks.same, walks.same, observation_cov=2.0)
+    for model in (level, plain):
+        model.save(tmp_path / "model.json")
+        again = mk.load(tmp_path / "model.json")
+        assert np.array_equal(again.filter([1.0, 2.0]).mean[0], model.filter([1.0, 2.0]).mean[0])
+    level.transition = lambda x: dist.Normal(x, 1)
+    with pytest.raises(UnsupportedModel, match=r"ParticleFilter\.transition.*Define it with def in a module"):
+        level.save(tmp_path / "model.json")
+
+
+def test_models_without_a_stream_say_what_answers():
+    with pytest.raises(UnsupportedModel, match=r"FactorialHMM .*filter\(\) of all steps"):
+        mk.series.FactorialHMM([2, 2]).stream()
+    with pytest.raises(UnsupportedModel, match=r"MarkovChain .*log_prob\(\) of all steps"):
+        mk.MarkovChain().stream()
+    with pytest.raises(UnsupportedModel, match="method='gpb2'"):
+        mk.SwitchingStateSpace(method="rao-blackwell").stream()
+    with pytest.raises(UnsupportedModel, match="method='extended'"):
+        nonlinear("ensemble").stream()
 
 
 def test_what_a_stream_cannot_be_is_said_and_changes_nothing():

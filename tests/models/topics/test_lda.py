@@ -14,7 +14,7 @@ import markovia as mk
 from markovia.errors import InvalidArgument, OutsideVocabularyWarning, UnknownVariable
 from markovia.learning.latent.topic_documents import average_proportions
 
-METHODS = ["gibbs", "uncollapsed", "vb", "online", "map"]
+METHODS = ["gibbs", "uncollapsed", "vb", "online", "map", "ep"]
 
 
 def corpus_of(k=4, v=40, d=200, n=60, seed=0):
@@ -296,7 +296,7 @@ def test_one_document_and_more_topics_than_words_are_learned():
 def test_time_limits_keep_what_there_is():
     for method in METHODS:
         model = lda(method, max_iter=100_000, tol=0.0, time_limit=0.3).fit(TABLE)
-        assert model.stopped_ == "time limit" or (method in ("vb", "map") and model.converged_)
+        assert model.stopped_ == "time limit" or (method in ("vb", "map", "ep") and model.converged_)
         assert model.transform(HELD_OUT[:2]).shape == (2, 4)
 
 
@@ -369,7 +369,7 @@ def errors(model, phi):
     return apart[linear_sum_assignment(apart)]
 
 
-@pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map"])
+@pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map", "ep"])
 def test_no_topic_of_a_small_corpus_is_lost_at_the_defaults(method):
     for seed in (6, 7, 9):  # corpora in which two topics come to share a place
         table, phi = small_corpus(seed, 150, 60, 6, 200)
@@ -382,7 +382,7 @@ def test_no_topic_of_a_small_corpus_is_lost_at_the_defaults(method):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map"])
+@pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map", "ep"])
 def test_no_topic_of_500_short_documents_is_lost_at_the_defaults(method, seed):
     table, phi = small_corpus(seed, 500, 100, 10, 1_000)
     model = mk.LDA(10, method=method, random_state=0, progress=False).fit(table)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 import markovia as mk
 from markovia.errors import ConvergenceWarning, InvalidArgument
 from markovia.learning.latent.correlated_topics import fewest_correlations
+from markovia.models.topics.ailments import AilmentTopics
 from markovia.models.topics.authors import AuthorTopics
 from markovia.models.topics.bigram import BigramTopics
 from markovia.models.topics.correlated import CorrelatedTopics
@@ -24,7 +25,7 @@ from markovia.models.topics.tied import TiedTopics
 from markovia.models.topics.unigrams import UnigramMixture
 
 V, K = 40, 3
-PLAIN = [UnigramMixture, PLSI, CorrelatedTopics, TiedTopics, BigramTopics, HMMLDA, LSI]
+PLAIN = [UnigramMixture, PLSI, CorrelatedTopics, TiedTopics, BigramTopics, HMMLDA, LSI, AilmentTopics]
 INFORMED = [LabelledLDA, AuthorTopics, SupervisedLDA, DynamicTopics]
 
 
@@ -508,3 +509,69 @@ def test_learning_that_still_gains_says_so():
     counts = documents(rng, rng.dirichlet(np.ones(K), 20), topics(rng, K, 12), 20)
     with pytest.warns(ConvergenceWarning, match="still gained after 2 steps"):
         PLSI(3, max_iter=2, random_state=0).fit(counts)
+
+
+def test_lsi_of_counts_factors_the_counts_themselves():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(1.5, (12, 8))
+    model = mk.LSI(3, weighting="counts", random_state=0).fit(counts)
+    left, values, right = np.linalg.svd(counts.astype(float), full_matrices=False)
+    assert model.singular_values_ == pytest.approx(values[:3], rel=1e-6)
+    assert model.transform(counts) @ model.components_ == pytest.approx(
+        (left[:, :3] * values[:3]) @ right[:3], abs=1e-4
+    )
+    every = np.array(
+        [[1, 1], [2, 1], [1, 3]]
+    )  # words that are everywhere weigh nothing by TF-IDF, and count here
+    assert mk.LSI(1, weighting="counts", random_state=0).fit(every).singular_values_[0] > 1
+    with pytest.raises(InvalidArgument, match="all documents"):
+        mk.LSI(1).fit(every)
+    with pytest.raises(InvalidArgument, match="weighting"):
+        mk.LSI(1, weighting="log").fit(counts)
+
+
+def health_posts(n=150, seed=0):
+    rng = np.random.default_rng(seed)
+    subjects = [
+        ["flu", "bed", "cough", "fever", "fluids", "paracetamol"],
+        ["tooth", "dentist", "toothache", "swelling", "braces", "filling"],
+        ["game", "team", "win", "match", "goal"],
+    ]
+    common = ["so", "my", "day", "and", "then"]
+    return [" ".join([*rng.choice(common, 4), *rng.choice(subjects[i % 3], 5)]) for i in range(n)]
+
+
+SYMPTOMS = {
+    "symptoms": ["cough", "fever", "toothache", "swelling", "itch"],
+    "treatments": ["braces", "fluids"],
+}
+
+
+def test_ailments_show_their_words_by_type_and_common_words_and_other_topics_stay_outside():
+    posts = health_posts()
+    model = mk.topics.AilmentTopics(2, 1, word_types=SYMPTOMS, max_iter=150, random_state=1).fit(posts)
+    words = model.ailment_words()
+    assert {frozenset(w["symptoms"]) for w in words} == {
+        frozenset(["cough", "fever"]), frozenset(["toothache", "swelling"])
+    }  # fmt: skip
+    flu = next(k for k, w in enumerate(words) if "cough" in w["symptoms"])
+    assert words[flu]["treatments"] == ["fluids"]
+    assert {"flu", "bed"} <= set(words[flu]["general"])
+    assert model.topic_names_ == ["background", "topic 0", "ailment 0", "ailment 1"]
+    ill = [p for i, p in enumerate(posts) if i % 3 < 2]
+    truth = np.array([flu if i % 3 == 0 else 1 - flu for i in range(150) if i % 3 < 2])
+    assert (model.predict(ill) == truth).mean() > 0.9
+    share = model.transform(posts)[:, 2:].sum(axis=1)
+    assert share[2::3].mean() < 0.5 * share[::3].mean()  # games are no ailment
+    assert model.sample(3, length=8, seed=0).lengths.tolist() == [8, 8, 8]
+    typed = [model.vocabulary_.index(w) for w in ("cough", "braces")]
+    assert model.topic_word_[:2, typed].max() < 0.02
+
+
+def test_types_of_words_are_checked():
+    with pytest.raises(InvalidArgument, match="one type"):
+        mk.topics.AilmentTopics(word_types={"a": ["flu"], "b": ["flu"]}).fit(health_posts(6))
+    with pytest.raises(InvalidArgument, match="names no word"):
+        mk.topics.AilmentTopics(word_types={"a": ["Zzz"]}).fit(health_posts(6))
+    with pytest.raises(InvalidArgument, match="word_types"):
+        mk.topics.AilmentTopics(word_types=["flu"]).fit(health_posts(6))

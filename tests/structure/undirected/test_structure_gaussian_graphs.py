@@ -475,3 +475,15 @@ def test_bad_input_is_named():
         mk.learn_structure(rows, method="neighbourhood", alpha=-1.0)
     with pytest.raises(mk.errors.InvalidArgument, match="symmetric"):
         sparse_precision([[1.0, 0.2], [0.3, 1.0]], 0.1)
+
+
+def test_lasso_conditions_are_public_and_do_not_depend_on_the_unit_of_all_columns():
+    c = np.array([[1.0, 0.3, 0.6], [0.3, 1.0, 0.1], [0.6, 0.1, 1.0]])
+    found = mk.regression.lasso_conditions(c, [0, 1])
+    shares = c[2, :2] @ np.linalg.inv(c[:2, :2])
+    assert found.incoherence == pytest.approx(np.abs(shares).sum())
+    assert found.smallest_eigenvalue == pytest.approx(0.7)
+    for unit in (1e-18, 1e18):
+        other = mk.regression.lasso_conditions(unit * c, [0, 1])
+        assert other.hold
+        assert other.incoherence == pytest.approx(found.incoherence)

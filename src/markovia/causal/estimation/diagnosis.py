@@ -6,9 +6,10 @@ import numpy as np
 
 from markovia.causal.estimation.adjustment.diagnostics import balance, overlap
 from markovia.causal.estimation.adjustment.instrumental_variables import first_stage
-from markovia.causal.estimation.adjustment.nuisance import learner_for, make_folds, propensity
+from markovia.causal.estimation.adjustment.nuisance import learner_for
 from markovia.causal.estimation.effect_result import Effect
 from markovia.causal.estimation.methods import EffectSettings, dose
+from markovia.causal.estimation.propensity_score import treatment_model
 from markovia.causal.estimation.study import Study
 from markovia.runtime.array_types import Array
 
@@ -46,15 +47,5 @@ def diagnosed(found: Effect) -> Effect:
 
 def _treatment_model(study: Study, settings: EffectSettings) -> tuple[Array, str]:
     """Return probabilities of the arms for a method that needs none, by the learner given or else logistic; its name."""
-    assert study.levels is not None
-    learner = learner_for(settings.learner, "treatment")
-    flexible = learner is not None and learner != "linear"
-    fold = None
-    if flexible:
-        folds = min(5, int(np.bincount(study.codes).min()))
-        fold = make_folds(study.codes, folds, np.random.default_rng(settings.seed))
-    p = propensity(
-        study.codes, study.covariates, len(study.levels), learner=learner, fold=fold, seed=settings.seed
-    )
-    name = learner if isinstance(learner, str) else type(learner).__name__
-    return p.probabilities, f"of {name}" if flexible else "of a logistic regression"
+    found, name = treatment_model(study, learner_for(settings.learner, "treatment"), 5, settings.seed)
+    return found.probabilities, f"of {name}"

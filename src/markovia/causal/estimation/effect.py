@@ -14,13 +14,14 @@ from markovia.causal.estimation.adjustment.estimates import (
     contrast,
     with_bootstrap,
 )
-from markovia.causal.estimation.adjustment.nuisance import propensity
+from markovia.causal.estimation.adjustment.nuisance import propensity as fit_propensity
 from markovia.causal.estimation.adjustment.plug_in import observed_network, outcome_mean
 from markovia.causal.estimation.arms import arms, joint_treatment
 from markovia.causal.estimation.diagnosis import diagnosed
 from markovia.causal.estimation.effect_result import Effect, listed
 from markovia.causal.estimation.effect_table import EffectTable
-from markovia.causal.estimation.methods import METHODS, EffectSettings, run
+from markovia.causal.estimation.methods import METHODS, EffectSettings, check_takes_score, run
+from markovia.causal.estimation.propensity_score import PropensityScore
 from markovia.causal.estimation.study import MISSING, Study, read_study
 from markovia.causal.identification.adjustment import adjustment_sets, is_adjustment_set
 from markovia.causal.identification.estimand import Estimand
@@ -63,6 +64,7 @@ def effect(
     latent: Names = (),
     family: Family = "auto",
     learner: Any = None,
+    propensity: PropensityScore | None = None,
     errors: str = "influence",
     level: float = 0.95,
     clusters: str | None = None,
@@ -106,6 +108,9 @@ def effect(
     learner
         None for generalised linear models, "boosting", "forest", a scikit-learn estimator, or a mapping of "outcome" and
         "treatment" to such.
+    propensity
+        What `propensity_score` fitted to the same rows, for "matching", "stratification", "ipw", "aipw" or "tmle"; its
+        covariates are then what is adjusted for. The bootstrap takes it as known.
     errors, level, clusters, repetitions
         "influence" or "bootstrap" with so many samples; the level of intervals; a column of clusters. Methods without
         a known influence function are bootstrapped in any case.
@@ -158,6 +163,8 @@ def effect(
     problem = Problem.of(graph, treatment, outcome, list(given or {}), latent, family)
     check_known((*problem.treatment, outcome, *(given or {})), table.columns, "the data")
     treatment = listed(problem.treatment)
+    if propensity is not None:
+        adjustment = _adjustment_of_score(propensity, problem, adjustment)
     notes: tuple[str, ...] = ()
     formula, why_not = _identified(problem)
     if formula is not None and formula.rule == "no effect":
@@ -172,6 +179,9 @@ def effect(
         clusters=clusters, given=given, missing=missing,
     )  # fmt: skip
     name = plan.method or _best(study, plan, measure)
+    if propensity is not None:
+        check_takes_score(name)
+        study = replace(study, score=propensity.for_rows(study))
     low, high, note = arms(study.levels, treatment, control, treated)
     population = None if estimand == "ate" else high if estimand == "att" else low
     if population is not None and (
@@ -303,6 +313,21 @@ def _planned(
     return _by_instrument(table, problem, why_not, instrument, wanted)
 
 
+def _adjustment_of_score(score: object, problem: Problem, asked: Names | None) -> tuple[str, ...]:
+    """Return the covariates of a propensity score, which are what is adjusted for."""
+    if not isinstance(score, PropensityScore):
+        raise InvalidArgument(f"propensity= is what mk.causal.propensity_score returns, not {score!r}")
+    if problem.treatment != (score.treatment,):
+        raise InvalidArgument(
+            f"the propensity score is one of {score.treatment!r}, not of {listed(problem.treatment)}"
+        )
+    if asked is not None and set(as_names(asked)) != set(score.covariates):
+        raise InvalidArgument(
+            f"the propensity score is given {listed(score.covariates) or 'nothing'}; adjustment= names other columns"
+        )
+    return score.covariates
+
+
 def _by_adjustment(
     table: "pd.DataFrame", problem: Problem, asked: Names | None, wanted: str | None
 ) -> _Plan | None:
@@ -400,7 +425,7 @@ def _check_overlap(study: Study, low: int, high: int) -> None:
         return
     rows = np.isin(study.codes, [low, high])
     arm = (study.codes[rows] == high).astype(np.int64)
-    p = propensity(arm, study.covariates[rows], 2).probabilities[:, 1]
+    p = fit_propensity(arm, study.covariates[rows], 2).probabilities[:, 1]
     if p[arm == 1].min() > p[arm == 0].max():
         verb = "tells" if len(study.columns) == 1 else "tell"
         raise NoOverlap(

@@ -56,9 +56,22 @@ def run(method: str, study: Study, settings: EffectSettings) -> tuple[Estimate, 
     return chosen.run(study, settings)
 
 
+def check_takes_score(method: str) -> None:
+    """Refuse a method that has no use for a propensity score."""
+    users = [
+        name
+        for name, m in METHODS.items()
+        if any("score" in inspect.signature(f).parameters for f in m.takes)
+    ]
+    if method not in users:
+        raise InvalidArgument(
+            f"method={method!r} uses no propensity score; take {', '.join(map(repr, users))}"
+        )
+
+
 _PASSED = {
     "treatment", "outcome", "covariates", "arms", "family", "population", "learner", "clusters", "seed",
-    "instrument", "instruments", "mediators", "kind", "targeted",
+    "instrument", "instruments", "mediators", "kind", "targeted", "score",
 }  # fmt: skip
 
 
@@ -68,7 +81,7 @@ def _call(
     """Call an estimator with those of the study's facts that it takes."""
     facts = {
         "family": study.family, "population": settings.population, "learner": settings.learner,
-        "clusters": study.clusters, "seed": settings.seed, "arms": len(study.levels or ()), **more,
+        "clusters": study.clusters, "seed": settings.seed, "arms": len(study.levels or ()), "score": study.score, **more,
     }  # fmt: skip
     takes = inspect.signature(function).parameters
     return function(*args, **{k: v for k, v in {**facts, **settings.options}.items() if k in takes})

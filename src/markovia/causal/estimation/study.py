@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from markovia.causal.estimation.adjustment.nuisance import Propensity
 from markovia.errors import InvalidArgument, UnknownVariable, check_known
 from markovia.runtime.array_types import Array, Ints
 
@@ -33,6 +34,8 @@ class Study:
         Further columns where the method needs them.
     rows
         The positions of the rows in the frame.
+    score
+        Probabilities of the treatment's levels that are known already.
     """
 
     treatment: Array
@@ -47,6 +50,7 @@ class Study:
     instruments: Array | None = None
     mediators: Array | None = None
     clusters: Any = None
+    score: Propensity | None = None
 
     @property
     def n(self) -> int:
@@ -60,11 +64,14 @@ class Study:
 
     def take(self, rows: Any) -> "Study":
         """Return some of the rows."""
-        further = {
+        further: dict[str, Any] = {
             k: v[rows]
             for k in ("instruments", "mediators", "clusters")
             if (v := getattr(self, k)) is not None
         }
+        if self.score is not None:
+            p, own = self.score
+            further["score"] = Propensity(p[rows], None if own is None else own[rows])
         return replace(
             self, treatment=self.treatment[rows], outcome=self.outcome[rows], covariates=self.covariates[rows],
             rows=self.rows[rows], **further,
@@ -82,7 +89,7 @@ class Study:
 def read_study(
     frame: "pd.DataFrame",
     treatment: str,
-    outcome: str,
+    outcome: str | None,
     covariates: Sequence[str],
     *,
     instruments: Sequence[str] = (),
@@ -91,8 +98,9 @@ def read_study(
     given: Mapping[str, Any] | None = None,
     missing: str = "error",
 ) -> Study:
-    """Read the columns of a question; `given` keeps the rows that agree with it."""
-    names = [treatment, outcome, *covariates, *instruments, *mediators, *([clusters] if clusters else [])]
+    """Read the columns of a question, which may be one without an outcome; `given` keeps the rows that agree with it."""
+    single = [name for name in (treatment, outcome, clusters) if name]
+    names = [*single, *covariates, *instruments, *mediators]
     check_known((*names, *(given or {})), frame.columns, "the data")
     keep = np.ones(len(frame), dtype=bool)
     for name, value in (given or {}).items():
@@ -112,7 +120,9 @@ def read_study(
         raise InvalidArgument("no row is left: each has a missing cell")
     table = frame.iloc[rows]
     levels, numbers = treatment_levels(table[treatment], treatment)
-    family, event, y = _outcome(table[outcome], outcome)
+    family, event, y = (
+        _outcome(table[outcome], outcome) if outcome else ("gaussian", None, np.zeros(len(rows)))
+    )
     coding = {name: _categories(table[name]) for name in covariates}
     read = [_columns(table[name], name, coding[name]) for name in covariates]
     if missing == "indicator":

@@ -157,6 +157,70 @@ class ExponentialFamily(InNotebooks, ABC):
             return np.inf
         return self._dual(point)
 
+    def fisher_information(self, eta: ArrayLike | None = None, *, jacobian: ArrayLike | None = None) -> Array:
+        """Return the Fisher information of one observation: the covariance of the score, and the curvature of `kl`.
+
+        Parameters
+        ----------
+        eta
+            Where in the family; at this member by default.
+        jacobian
+            The derivatives of the natural parameters (rows) by other parameters (columns), whose information is then
+            returned: J' F J.
+
+        Examples
+        --------
+        Of the mean and the variance of a Gaussian, whose natural parameters are mean / variance and -1 / (2 variance):
+
+        >>> from markovia.exponential import Gaussian
+        >>> m, v = 1.0, 2.0
+        >>> Gaussian(m, v).fisher_information(jacobian=[[1 / v, -m / v**2], [0, 0.5 / v**2]]).round(6).tolist()
+        [[0.5, 0.0], [0.0, 0.125]]
+        """
+        found = self.covariance(eta)
+        if jacobian is None:
+            return found
+        turn = finite_numbers(jacobian, "the jacobian")
+        if turn.ndim != 2 or len(turn) != len(found):
+            raise InvalidArgument(
+                f"the jacobian has a row for each of {len(found)} natural parameters, not the shape {turn.shape}"
+            )
+        return np.asarray(turn.T @ found @ turn)
+
+    def natural_gradient(
+        self, gradient: ArrayLike, eta: ArrayLike | None = None, *, jacobian: ArrayLike | None = None
+    ) -> Array:
+        """Return the steepest direction where steps are measured by `kl`, not by the distance of parameters: F^-1 gradient.
+
+        It is the same change of the distribution in whatever parameters. In natural parameters it is the gradient by the
+        mean parameters. Where several parameters name one distribution, it is one of the directions that do this.
+
+        Parameters
+        ----------
+        gradient
+            The derivatives of what is climbed, by the natural parameters (or by those that `jacobian` tells of).
+        eta, jacobian
+            As in `fisher_information`.
+
+        Examples
+        --------
+        >>> from markovia.exponential import Bernoulli
+        >>> coin = Bernoulli(0.2)
+        >>> coin.natural_gradient([0.7 - 0.2]).round(6).tolist()  # log likelihood of 70% heads: (0.7 - p) / (p (1 - p))
+        [3.125]
+        """
+        information = self.fisher_information(eta, jacobian=jacobian)
+        slope = np.atleast_1d(finite_numbers(gradient, "the gradient"))
+        if slope.shape != (len(information),):
+            raise InvalidArgument(f"the gradient is {len(information)} numbers, not of shape {slope.shape}")
+        # a unit diagonal first, so that the units of the statistics do not decide what counts as zero
+        size = np.sqrt(np.diag(information))
+        size = np.where(size > 0, size, 1.0)
+        scaled = information / np.outer(size, size)
+        if self.minimal and jacobian is None:
+            return np.asarray(np.linalg.solve(scaled, slope / size) / size)
+        return np.asarray(np.linalg.lstsq(scaled, slope / size, rcond=1e-12)[0] / size)
+
     def natural_from_moments(self, mu: ArrayLike) -> Array:
         """Return the natural parameters whose mean parameters are mu.
 

@@ -37,7 +37,7 @@ def as_function_node(
     A function whose arguments are discrete nodes alone, without plates, is a table (it is called for each combination of
     their states), unless it returns a distribution of numbers.
     """
-    plates, lengths = _plates(name, plate)
+    plates, lengths = read_plates(name, plate)
     if previous is None and first is not None:
         raise InvalidArgument(f"first= of {name!r} is for nodes with previous=")
     if isinstance(form, Input):
@@ -138,9 +138,10 @@ SCIPY_FAMILIES = {
 """What SciPy's distributions are called here."""
 
 
-def _plates(
+def read_plates(
     name: str, plate: str | Sequence[str] | Mapping[str, int] | None
 ) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Return the names of plates in order, and the lengths that are declared."""
     if plate is None:
         return (), {}
     named = (plate,) if isinstance(plate, str) else tuple(plate)

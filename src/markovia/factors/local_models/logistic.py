@@ -182,11 +182,17 @@ def _scores(parent: Variable, weight: object, child: Variable) -> Array:
     return number(weight, what) * _numeric(parent)
 
 
-def _numeric(parent: Variable) -> Array:
+def state_numbers(parent: Variable) -> Array | None:
+    """Return what one weight is multiplied by at each state of a parent; None where states are more than two words."""
     if not any(isinstance(s, str) for s in parent.states):
         return np.array([int(s) for s in parent.states], dtype=np.float64)
-    if len(parent) == 2:
-        return np.array([0.0, 1.0])
+    return np.array([0.0, 1.0]) if len(parent) == 2 else None
+
+
+def _numeric(parent: Variable) -> Array:
+    found = state_numbers(parent)
+    if found is not None:
+        return found
     raise InvalidArgument(
         f"one weight for {parent.name!r} needs integer states or just two; give a mapping from its states "
         f"{', '.join(map(repr, parent.states))} to weights"

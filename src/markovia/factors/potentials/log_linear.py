@@ -20,6 +20,7 @@ from markovia.factors.potentials.potentials import exponential, finite
 from markovia.factors.tables.conditional import MAX_TABLE_ENTRIES
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import State, Variable
+from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.shown import InNotebooks
 
@@ -183,20 +184,28 @@ class LogLinear(InNotebooks):
         return float(self.weights @ self.feature_vector(assignment))
 
     def expected_features(
-        self, marginals: Factor | Callable[[tuple[str, ...]], Factor] | None = None
+        self, marginals: Factor | Callable[[tuple[str, ...]], Factor] | None = None, *, engine: Any = "auto"
     ) -> Array:
-        """Return the expectation of F.
+        """Return the expectation of F, the gradient of log Z by the weights.
 
         Parameters
         ----------
         marginals
             A joint factor over all variables; or a function that takes names and returns a factor over them,
-            exact or from any approximate inference; or None to multiply out this model (small ones only).
+            exact or from any approximate inference; or None to let an engine find the marginals.
+        engine
+            Who finds them. "auto" differentiates log Z once, exactly, at the cost of a few passes over a junction tree; any
+            other is asked for the joint posterior of each feature's variables, as in `query`.
 
         Returns
         -------
         Array
             One expectation a feature.
+
+        Raises
+        ------
+        TooLarge
+            If the model is too wide to be answered exactly, and no engine is named.
 
         Examples
         --------
@@ -204,8 +213,10 @@ class LogLinear(InNotebooks):
         >>> LogLinear([coin], [np.log(3)]).expected_features().round(3).tolist()
         [0.75]
         """
-        source = self.joint() if marginals is None else marginals
-        ask = source.marginal if isinstance(source, Factor) else source
+        if marginals is None:
+            ask = ports.call("feature-marginals", self, engine)
+        else:
+            ask = marginals.marginal if isinstance(marginals, Factor) else marginals
         cache: dict[tuple[str, ...], Array] = {}
         expected = np.zeros(len(self.features))
         for j, feature in enumerate(self.features):

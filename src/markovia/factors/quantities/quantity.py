@@ -31,7 +31,7 @@ class Quantity(Variable):
     >>> x.states
     Traceback (most recent call last):
     ...
-    markovia.errors.UnsupportedModel: 'x' is a number and has no states; ...
+    markovia.errors.UnsupportedModel: 'x' is a number and has no states to list or count; ...
     """
 
     __slots__ = ("_domain", "_labels", "_lengths", "_plates")
@@ -85,7 +85,7 @@ class Quantity(Variable):
     def states(self) -> NoReturn:  # type: ignore[override]
         """Refuse: a quantity has none."""
         raise UnsupportedModel(
-            f"{self.name!r} is a number and has no states; this question is for variables with states"
+            f"{self.name!r} is a number and has no states to list or count; query({self.name!r}) says how it is distributed"
         )
 
     def renamed(self, name: str) -> "Quantity":

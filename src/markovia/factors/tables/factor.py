@@ -331,6 +331,23 @@ class Factor:
         p = p[p > 0]
         return float(-(p * np.log(p)).sum() / unit) + 0.0
 
+    def conditional_entropy(
+        self, x: str | Iterable[str], given: str | Iterable[str], *, base: float | None = None
+    ) -> float:
+        """Return H(x | given) = H(x, given) - H(given) of the normalised factor, in nats unless a base is given.
+
+        Examples
+        --------
+        >>> p = Factor(["x", "y"], [[0.25, 0.25], [0.5, 0.0]])
+        >>> round(p.entropy(), 6), round(p.conditional_entropy("x", given="y"), 6)
+        (1.039721, 0.477386)
+        """
+        unit = _unit(base)
+        a, b = _as_names(x), _as_names(given)
+        _disjoint(a, b)
+        whole = self.marginal([*a, *b]).entropy()
+        return max(0.0, (whole - (self.marginal(b).entropy() if b else 0.0)) / unit)
+
     def kl(self, other: "Factor", *, base: float | None = None) -> float:
         """Return the Kullback-Leibler divergence from the normalised `other` to this normalised factor.
 

@@ -344,13 +344,7 @@ class MixedGraph(EdgeGraph):
         >>> g.m_separated("a", "d"), g.m_separated("a", "c", "b"), g.m_separated("a", "d", ["b", "c"])
         (True, False, False)
         """
-        if self._has_circle():
-            raise InvalidGraph("m-separation is not defined with circle marks; orient the edges first")
-        if both := [i for i in range(len(self)) if self._undirected_end(i) and self._arrow_end(i)]:
-            raise InvalidGraph(
-                f"m-separation is not defined: {self._names[both[0]]!r} has an undirected edge and "
-                "an arrowhead"
-            )
+        self._check_m_separation()
         observed = set(self._numbers(given))
         sources, targets = set(self._numbers(x)) - observed, set(self._numbers(y)) - observed
         opened = set(reach(observed, self._numbered(Mark.ARROW, Mark.TAIL)))
@@ -367,6 +361,16 @@ class MixedGraph(EdgeGraph):
                         seen.add(state)
                         queue.append(state)
         return True
+
+    def _check_m_separation(self) -> None:
+        """Refuse a graph in which m-separation is not defined."""
+        if self._has_circle():
+            raise InvalidGraph("m-separation is not defined with circle marks; orient the edges first")
+        if both := [i for i in range(len(self)) if self._undirected_end(i) and self._arrow_end(i)]:
+            raise InvalidGraph(
+                f"m-separation is not defined: {self._names[both[0]]!r} has an undirected edge and "
+                "an arrowhead; ChainGraph.from_mixed(graph).lwf_separated reads arrows and lines"
+            )
 
     def _pairs(self) -> Iterator[tuple[int, int, tuple[Mark, Mark]]]:
         for i, others in enumerate(self._marks):

@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from markovia.errors import InvalidArgument
+from markovia.graphs.kinds.chain_graph import ChainGraph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.graphs.kinds.named import Names, as_names, need
@@ -59,6 +60,8 @@ class GraphOracle:
             return d_separated(self.graph, x, y, given)
         if isinstance(self.graph, UndirectedGraph):
             return separated(self.graph, x, y, given)
+        if isinstance(self.graph, ChainGraph):
+            return self.graph.lwf_separated(x, y, given)
         return self.graph.m_separated(x, y, given)
 
 

@@ -9,8 +9,9 @@ tree of the cliques, weighted by the sizes of their intersections, which charact
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.drawn import Drawn
@@ -20,9 +21,6 @@ from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.graphs.triangulation.chordal import is_chordal, later_neighbors, perfect_elimination_order
 from markovia.graphs.triangulation.elimination import Heuristic
 from markovia.graphs.triangulation.triangulation import triangulate
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,16 @@ class JunctionTree(Drawn):
 
     def neighbors(self, clique: int) -> list[int]:
         """List the positions of the cliques joined to a clique."""
-        return [b if a == clique else a for a, b in self.edges if clique in (a, b)]
+        return list(self._around[clique])
+
+    @cached_property
+    def _around(self) -> list[list[int]]:
+        """The neighbours of each clique."""
+        around: list[list[int]] = [[] for _ in self.cliques]
+        for a, b in self.edges:
+            around[a].append(b)
+            around[b].append(a)
+        return around
 
     def home(self, names: Names) -> int:
         """Return the position of the smallest clique that contains all names, such as the scope of a factor.
@@ -108,16 +115,13 @@ class JunctionTree(Drawn):
 
     def has_running_intersection(self) -> bool:
         """Check that the edges form a tree on which every variable occupies a connected part."""
-        adjacency: list[list[int]] = [[] for _ in self.cliques]
         shared: dict[str, int] = {}
         for (a, b), separator in zip(self.edges, self.separators, strict=True):
-            adjacency[a].append(b)
-            adjacency[b].append(a)
             if set(separator) != set(self.cliques[a]) & set(self.cliques[b]):
                 return False
             for name in separator:
                 shared[name] = shared.get(name, 0) + 1
-        is_tree = len(components(adjacency)) <= 1 and len(self.edges) == max(len(self.cliques) - 1, 0)
+        is_tree = len(components(self._around)) <= 1 and len(self.edges) == max(len(self.cliques) - 1, 0)
         # on a tree, a variable's k cliques are connected exactly if k - 1 edges carry it
         return is_tree and all(shared.get(n, 0) == len(where) - 1 for n, where in self._containing.items())
 

@@ -181,6 +181,15 @@ class FlatGraph:
         starts, stops = [bounds[i] for i in chosen], [bounds[i + 1] for i in chosen]
         return Factor.cut_up([variables[i] for i in chosen], flat, starts, stops)
 
+    def by_name(self, flat: Array) -> dict[str, Array]:
+        """Return numbers over all states of all variables as one array a variable."""
+        return dict(zip(self.names, np.split(flat, self.starts[1:-1]), strict=True))
+
+    def averaging_room(self) -> tuple[Array, Array, Array]:
+        """Return arrays in which one thread averages log tables, as `kernels.expected_logs` does."""
+        largest = int(np.diff(self.table_ptr).max(initial=1))
+        return np.empty(largest), np.empty(int(self.cards.max(initial=1))), np.empty(largest)
+
     def assignment(self, codes: NDArray[np.integer[Any]]) -> dict[str, int]:
         """Return a configuration as state codes by name."""
         return dict(zip(self.names, np.asarray(codes).tolist(), strict=True))

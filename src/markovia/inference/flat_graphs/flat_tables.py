@@ -305,7 +305,7 @@ def _left(
     return place[scope[edges]], now, (sizes, whole.values[entries]), log_scale
 
 
-def pointers(counts: Ints) -> Ints:
+def pointers(counts: Ints | Sequence[int]) -> Ints:
     """Return where each of so many things begins, and where the last ends."""
     found = np.zeros(len(counts) + 1, dtype=np.int64)
     np.cumsum(counts, out=found[1:])

@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from markovia.errors import Unanswered
 from markovia.inference.approximate import Approximate
-from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
 from markovia.inference.impossible_evidence import impossible
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Ranked, Record
@@ -41,7 +42,24 @@ class Certified(Approximate):
         return found
 
     def _solve(self, problem: Problem) -> Ranked:
+        """Answer what is plain; the search has a graph of some variables and positive tables."""
+        graph = flat_graph(problem)
+        if graph.log_scale == -np.inf:
+            return nothing()
+        if not len(graph.cards):
+            return answer(graph, np.zeros(0, dtype=np.int64), graph.log_scale, Record())
+        return self._search(graph)
+
+    def _search(self, graph: FlatGraph) -> Ranked:
         raise NotImplementedError
+
+    def _need_pairs(self, graph: FlatGraph, others: str) -> None:
+        """Refuse a graph with factors of three or more variables; `others` are engines that take it."""
+        if len(graph.arity) and graph.arity.max() > 2:
+            arity = next(k for k in graph.arity if k > 2)
+            raise Unanswered(
+                f"engine {self.name!r} needs factors of at most two variables, but one has {arity}; use engine={others}"
+            )
 
 
 def answer(graph: FlatGraph, codes: Ints, bound: float, record: Record) -> Ranked:

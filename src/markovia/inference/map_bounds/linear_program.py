@@ -110,12 +110,10 @@ class LinearProgram(Certified):
         integral = float(np.mean(peaks > 1.0 - INTEGRAL))
         if graph.log_weight(codes) == -np.inf or integral < 1.0:
             codes = polished(graph, codes)
-        parts = np.split(shares, graph.starts[1:-1])
-        marginals = dict(zip(graph.names, parts, strict=True))
         record = Record(
             converged=found.finished,
             advice="a longer time_limit lets the solver finish",
-            details=ProgramDetails(integral, found.value + graph.log_scale, marginals),
+            details=ProgramDetails(integral, found.value + graph.log_scale, graph.by_name(shares)),
         )
         return answer(graph, codes, found.bound + graph.log_scale, record)
 

@@ -20,13 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.inference.flat_graphs.flat_graph import FlatGraph, flat_graph
-from markovia.inference.map_bounds.certified import (
-    Certified,
-    answer,
-    nothing,
-    polished,
-    proved,
-)
+from markovia.inference.map_bounds.certified import Certified, answer, nothing, polished, proved
 from markovia.inference.map_bounds.dual_regions import Regions
 from markovia.inference.problem import Problem
 from markovia.inference.result import Ranked, Record
@@ -218,7 +212,7 @@ class PairSweeps:
         The second array has one number for each state of each edge of the flat graph, edges in order.
         """
         graph = self.graph
-        states = _ranges(graph.starts[self.owner], graph.cards[self.owner])
+        states = ranges(graph.starts[self.owner], graph.cards[self.owner])
         belief = graph.log_unary.copy()
         np.add.at(belief, states, self.incoming)
         belief -= np.repeat(self.peaks, graph.cards)
@@ -233,7 +227,7 @@ class PairSweeps:
         by_edge = np.empty_like(sent)
         sizes = graph.cards[graph.scope]
         begins = np.cumsum(sizes) - sizes
-        by_edge[_ranges(begins[self.links], sizes[self.links])] = sent
+        by_edge[ranges(begins[self.links], sizes[self.links])] = sent
         return potentials, by_edge
 
     def decoded(self) -> Ints:
@@ -244,11 +238,20 @@ class PairSweeps:
                 self.fresh = self._one_way(True, np.inf, decoding=True)
             return self.codes.copy()
         belief = self.graph.log_unary.copy()
-        np.add.at(belief, _ranges(self.graph.starts[self.owner], self.graph.cards[self.owner]), self.incoming)
+        np.add.at(belief, ranges(self.graph.starts[self.owner], self.graph.cards[self.owner]), self.incoming)
         return self.graph.largest_states(belief)
 
 
-def _ranges(begins: Ints, sizes: Ints) -> Ints:
+def pair_places(graph: FlatGraph) -> tuple[Ints, Ints]:
+    """Return for each entry of the tables of pairs the places of its two states among the states of all edges."""
+    sizes = graph.cards[graph.scope]
+    begins, columns = np.cumsum(sizes) - sizes, sizes[1::2]
+    pair = np.repeat(np.arange(graph.n_factors), np.diff(graph.table_ptr))
+    row, column = np.divmod(np.arange(len(graph.values)) - graph.table_ptr[pair], columns[pair])
+    return begins[0::2][pair] + row, begins[1::2][pair] + column
+
+
+def ranges(begins: Ints, sizes: Ints) -> Ints:
     """Return begin, begin + 1, ... for each range, one after the other."""
     total = np.cumsum(sizes)
     found: Ints = np.arange(int(total[-1]) if len(total) else 0) + np.repeat(begins - (total - sizes), sizes)

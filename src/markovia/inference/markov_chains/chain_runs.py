@@ -28,7 +28,7 @@ from markovia.runtime.clock import Clock, now
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import Chain, ChainGraph
+    from markovia.kernels.sampling.chains import Chain, ChainArrays
 
 SLICE = 0.04
 FIRST_SLICE = 100_000
@@ -60,7 +60,7 @@ class ChainSetUp:
 
     problem: Problem
     graph: FlatGraph
-    arrays: "ChainGraph"
+    arrays: "ChainArrays"
     wanted: Wanted
     chains: "list[Chain]"
     seeds: Sequence[np.random.SeedSequence]
@@ -388,12 +388,12 @@ class ChainEngine(Approximate):
         )
 
 
-def graph_arrays(graph: FlatGraph) -> "ChainGraph":
+def graph_arrays(graph: FlatGraph) -> "ChainArrays":
     """Return a flat graph as the tuple that compiled chains take."""
-    from markovia.kernels.sampling.chains import ChainGraph
+    from markovia.kernels.sampling.chains import ChainArrays
 
     edges = graph.edges
-    return ChainGraph(
+    return ChainArrays(
         graph.cards,
         graph.starts,
         graph.unary,
@@ -412,7 +412,7 @@ def graph_arrays(graph: FlatGraph) -> "ChainGraph":
 
 def make_chain(
     graph: FlatGraph,
-    arrays: "ChainGraph",
+    arrays: "ChainArrays",
     start: Ints,
     seed: np.random.SeedSequence,
     draws: int,

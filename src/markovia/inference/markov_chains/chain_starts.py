@@ -22,7 +22,7 @@ from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Ints
 
 if TYPE_CHECKING:
-    from markovia.kernels.sampling.chains import ChainGraph
+    from markovia.kernels.sampling.chains import ChainArrays
 
 TRIES = 12
 FLIPS = 20_000
@@ -32,7 +32,7 @@ DEAR = 2_000_000
 
 
 def chain_starts(
-    problem: Problem, graph: FlatGraph, arrays: "ChainGraph", seeds: Sequence[np.random.SeedSequence]
+    problem: Problem, graph: FlatGraph, arrays: "ChainArrays", seeds: Sequence[np.random.SeedSequence]
 ) -> list[Ints]:
     """Return one configuration of positive weight for each seed.
 
@@ -61,7 +61,7 @@ def chain_starts(
     return found
 
 
-def _search(arrays: "ChainGraph", rng: np.ndarray, flat: bool, flips: int = FLIPS) -> Ints | None:
+def _search(arrays: "ChainArrays", rng: np.ndarray, flat: bool, flips: int = FLIPS) -> Ints | None:
     n = len(arrays.cards)
     x = np.zeros(n, dtype=np.int64)
     room = np.empty(int(arrays.cards.max(initial=1)))
@@ -77,7 +77,7 @@ def _search(arrays: "ChainGraph", rng: np.ndarray, flat: bool, flips: int = FLIP
     return x if left == 0 else None
 
 
-def _possible(arrays: "ChainGraph", x: Ints) -> bool:
+def _possible(arrays: "ChainArrays", x: Ints) -> bool:
     """Say whether a configuration has positive weight."""
     if np.any(arrays.unary[arrays.starts[:-1] + x] == 0.0):
         return False
@@ -87,7 +87,7 @@ def _possible(arrays: "ChainGraph", x: Ints) -> bool:
     return bool(np.all(arrays.values[arrays.table_ptr[:-1] + at] > 0.0))
 
 
-def _hard_search(arrays: "ChainGraph", rng: np.ndarray) -> Ints | None:
+def _hard_search(arrays: "ChainArrays", rng: np.ndarray) -> Ints | None:
     for k in range(TRIES):
         x = _search(arrays, rng, flat=k % 2 == 0, flips=FLIPS + 20 * len(arrays.cards))
         if x is not None:

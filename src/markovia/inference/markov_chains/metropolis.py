@@ -2,11 +2,13 @@
 
 Reference: Hastings (1970). With target p and proposal q a move from x to y is accepted with probability
 min(1, p(y) q(x | y) / (p(x) q(y | x))); only ratios of p are needed. Cost of a built-in proposal: one read a table that
-mentions the changed variables. Gibbs sampling, which is never rejected, is usually better for single variables; use this
-for moves of your own, such as swaps that keep a count fixed. `metropolis_hastings` runs on any Python state.
+mentions the changed variables. Variables that zeros in a table tie to each other, such as a gate and its inputs, also change
+together, since no single change is possible there. Gibbs sampling, which is never rejected, is usually better for single
+variables; use this for moves of your own, such as swaps that keep a count fixed. `metropolis_hastings` runs on any Python
+state.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import exp, isnan
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
@@ -15,9 +17,11 @@ import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.variable import State
+from markovia.inference.flat_graphs.flat_graph import FlatGraph
+from markovia.inference.flat_graphs.tied_variables import tied_blocks
 from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
-from markovia.kernels.sampling.sampler_records import DrawPlan
-from markovia.runtime.array_types import Array
+from markovia.kernels.sampling.sampler_records import BlockMoves, DrawPlan
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, check_count
 from markovia.runtime.seeds import Seed, generator
 
@@ -27,6 +31,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Proposal = str | Callable[[dict[str, State], np.random.Generator], Any]
 MOVES = {"flip": 0, "swap": 1}
+TIED_STATES = 1024
+"""Joint states up to which tied variables change together."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +42,13 @@ class MetropolisHastings(ChainEngine):
     Parameters
     ----------
     proposal
-        "flip" moves a random variable to another of its states; "swap" exchanges the states of two random variables with
+        "flip" moves a random variable to another of its states, or variables that zeros tie to each other to other states
+        that are possible together; "swap" exchanges the states of two random variables with
         equally many states, which keeps how often each state occurs. Or a function `proposal(state, rng)` of a dict
         from name to state that returns a new dict, where proposing there and back is equally probable, or
         `(new, log_q_forward, log_q_backward)`. It must not change the dict it is given.
     draws, burn_in, thin, chains, rao_blackwell, seed, time_limit, progress, threads
-        As in `Gibbs`; a sweep is one proposal a variable, or one call of your function.
+        As in `Gibbs`; a sweep is one proposal a variable, and another one where it is tied, or one call of your function.
 
     Examples
     --------
@@ -80,12 +87,44 @@ class MoveStepper(Stepper):
     def __init__(self, run: ChainSetUp, move: int) -> None:
         super().__init__(run)
         self.move = move
+        self.moves = block_moves(run.graph) if move == MOVES["flip"] else single_moves(run.graph)
 
     def advance(self, number: int, chain: "Chain", plan: DrawPlan) -> None:
         """Make draws; see `Stepper`."""
         from markovia.kernels.sampling.metropolis import run_metropolis
 
-        run_metropolis(self.arrays, chain, self.move, len(self.arrays.cards), plan)
+        run_metropolis(self.arrays, chain, self.move, len(self.moves.picks), self.moves, plan)
+
+
+def single_moves(graph: FlatGraph, blocks: Sequence[tuple[Ints, Ints]] = ()) -> BlockMoves:
+    """Return moves of single variables, and of blocks: their members, and their joint states, one a row."""
+    sizes = [len(members) for members, _ in blocks]
+    counts = [len(rows) for _, rows in blocks]
+    begins = np.cumsum([0, *(a * b for a, b in zip(sizes, counts, strict=True))])[:-1]
+    singles = np.arange(len(graph.cards))
+    return BlockMoves(
+        *(np.asarray(part, dtype=np.int64) for part in (
+            np.concatenate([singles, -1 - np.repeat(np.arange(len(blocks)), sizes)]), np.cumsum([0, *sizes]),
+            np.concatenate([singles[:0], *(members for members, _ in blocks)]), np.cumsum([0, *counts]), begins,
+            np.concatenate([singles[:0], *(rows.ravel() for _, rows in blocks)]),
+        ))
+    )  # fmt: skip
+
+
+def block_moves(graph: FlatGraph) -> BlockMoves:
+    """Return moves of single variables, and of those that zeros tie to each other among the states that are possible."""
+    found = []
+    for members in tied_blocks(graph, TIED_STATES):
+        rows = np.indices(tuple(graph.cards[members].tolist())).reshape(len(members), -1).T
+        possible = np.all(graph.unary[graph.starts[members] + rows] > 0, axis=1)
+        where = {int(v): k for k, v in enumerate(members)}
+        edges = [graph.edges[graph.edge_ptr[v] : graph.edge_ptr[v + 1]] for v in members]
+        for f in np.unique(graph.edge_factor[np.concatenate(edges)]).tolist():
+            scope = graph.members(f).tolist()
+            if where.keys() >= set(scope):
+                possible &= graph.table(f)[tuple(rows[:, where[v]] for v in scope)] > 0
+        found.append((members, rows[possible]))
+    return single_moves(graph, found)
 
 
 class ProposalStepper(Stepper):

@@ -137,7 +137,9 @@ class InLogs(NamedTuple):
 IN_LOGS, STILL_LOSING = -2, -3
 LARGEST_LOG = 600.0
 """Logarithms beyond this have no exponentials to work with."""
-KERNELS = "markovia.kernels.sequences.hidden_chain"
+KERNELS, BEAM = "markovia.kernels.sequences.hidden_chain", "markovia.kernels.sequences.beam_search"
+BEAM_ROUNDING = 1e-12
+"""A gap this small beside the log probability is rounding."""
 
 
 class HiddenChain:
@@ -174,7 +176,7 @@ class HiddenChain:
         self._all_in_logs = False
 
     @classmethod
-    def of_logs(cls, start: Array, transition: Array) -> "HiddenChain":
+    def of_logs(cls, start: Array, transition: Array, moves: Ints | None = None) -> "HiddenChain":
         """Return a chain of weights that need not be normalised, given by their logarithms.
 
         Where these differ so much that their exponentials do not, all sums are found in logarithms.
@@ -182,7 +184,7 @@ class HiddenChain:
         start = np.ascontiguousarray(start, dtype=np.float64)
         transition = np.ascontiguousarray(transition, dtype=np.float64)
         logs = transition[None] if transition.ndim == 2 else transition
-        made = cls(np.exp(start), np.exp(logs))
+        made = cls(np.exp(start), np.exp(logs), moves)
         made._log_start, made._log_tables = start, logs
         made._all_in_logs = any(
             float(np.abs(part).max(initial=0.0, where=np.isfinite(part))) > LARGEST_LOG
@@ -326,10 +328,7 @@ class HiddenChain:
         """Yield the answers about sequences that rescaled sums left to logarithms."""
         for s in np.flatnonzero(stuck == IN_LOGS).tolist():
             a, b = int(seen.offsets[s]), int(seen.offsets[s + 1])
-            k = len(self.start)
-            before, after = np.empty((b - a, k)), np.empty((b - a, k))
-            work = either("markovia.kernels.sequences.log_chain:log_recursions", 6 * (b - a) * k * (k + 4))
-            work(a, b, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes, before, after)
+            before, after = self._log_recursions(seen, a, b)
             with np.errstate(invalid="ignore"):
                 here = before + seen.logs[seen.codes[a:b]]
                 log_prob = float(np.logaddexp.reduce(here[-1]))
@@ -346,6 +345,20 @@ class HiddenChain:
                     np.exp(here + after - log_prob),
                     pairs,
                 )
+
+    def log_messages(self, seen: Observed) -> tuple[Array, Array]:
+        """Return log p(x up to t, z_t) and log p(x after t | z_t) of each step, the tables of the two recursions."""
+        found = [self._log_recursions(seen, int(a), int(b)) for a, b in pairwise(seen.offsets)]
+        forward = np.concatenate([before for before, _ in found]) + seen.logs[seen.codes]
+        return forward, np.concatenate([after for _, after in found])
+
+    def _log_recursions(self, seen: Observed, a: int, b: int) -> tuple[Array, Array]:
+        """Return log p(x before t, z_t) and log p(x after t | z_t) of steps a ... b-1, one sequence."""
+        k = len(self.start)
+        before, after = np.empty((b - a, k)), np.empty((b - a, k))
+        work = either("markovia.kernels.sequences.log_chain:log_recursions", 6 * (b - a) * k * (k + 4))
+        work(a, b, self._log_start, self._log_tables, self.moves, seen.logs, seen.codes, before, after)
+        return before, after
 
     def pairs(self, seen: Observed) -> Array:
         """Return p(z_t-1, z_t | all) of each step, (steps, states, states); zero at first steps."""
@@ -376,6 +389,35 @@ class HiddenChain:
             "best_paths", seen, lambda i, rooms: (chain, *rooms, paths, log_probs), make_room=make_rooms
         )
         return paths, log_probs
+
+    def beam(self, seen: Observed, width: int) -> tuple[Ints, Array, Array]:
+        """Return a path of each sequence, log p(path, seen), and how much more any other path can have at most.
+
+        At each step the `width` states with the best ways there go on; with all of them it is `best`. What goes no further
+        is bounded by the best observation and move at every later step. A sequence that no path is found for has minus
+        infinity. Cost: steps times width times states.
+        """
+        k, width = len(self.start), min(width, len(self.start))
+        paths = np.empty(len(seen.codes), dtype=np.int64)
+        log_probs, bounds = (np.empty(len(seen.offsets) - 1) for _ in range(2))
+        longest = int(np.diff(seen.offsets).max(initial=0))
+        fixed = (self._logs(seen), np.ascontiguousarray(self._log_tables.max(axis=1)), width)
+
+        def make_rooms() -> tuple[Array, Array, Ints]:
+            return np.empty((4, k)), np.empty(longest), np.empty((2, longest, width), dtype=np.int64)
+
+        work = either(f"{BEAM}:beam_paths", len(seen.codes) * k * (width + 30))
+        parts = parts_of(seen.offsets, k * width)
+        in_parallel(
+            lambda i, rooms: work(*parts[i], *fixed, *rooms, paths, log_probs, bounds),
+            range(len(parts)),
+            make_rooms,
+        )
+        gaps = np.where(bounds > -np.inf, np.inf, 0.0)  # where nothing was found
+        there = log_probs > -np.inf
+        gaps[there] = bounds[there] - log_probs[there]
+        gaps[there & (gaps <= BEAM_ROUNDING * np.maximum(1.0, np.abs(log_probs)))] = 0.0
+        return paths, log_probs, gaps
 
     def ranked(self, seen: Observed, n: int) -> tuple[Ints, Array]:
         """Return the n most probable paths, (n, steps), and log p(path, seen), (sequences, n); minus infinity for none."""

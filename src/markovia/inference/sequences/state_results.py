@@ -1,10 +1,11 @@
-"""What approximate filters and smoothers know about the states of sequences."""
+"""What filters and smoothers know about the states of sequences, and what decoding makes of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from markovia.inference.sequences.drawn_paths import DrawnPath
 from markovia.inference.sequences.padded import PerSequence
@@ -91,3 +92,29 @@ class SmoothedStates(DrawnPath):
     def __iter__(self) -> Iterator[PerSequence]:
         """Yield means and covariances, so that they may be taken apart as a pair."""
         yield from (self.mean, self.cov)
+
+
+class DecodedPaths(list[NDArray[Any]]):
+    """The states of each sequence, one array each.
+
+    Attributes
+    ----------
+    log_prob
+        log p(states, x) of each sequence; None where states were decoded one by one, and are no path, and where it would
+        take a normaliser.
+    gap
+        How much larger the log probability of another path can be, for each sequence: zero where the path is proved to be
+        a best one. None where states were decoded one by one.
+    """
+
+    log_prob: Array | None = None
+    gap: Array | None = None
+
+    @classmethod
+    def of(
+        cls, paths: list[NDArray[Any]], log_prob: Array | None = None, gap: Array | None = None
+    ) -> "DecodedPaths":
+        """Return paths with their log probabilities and gaps."""
+        found = cls(paths)
+        found.log_prob, found.gap = log_prob, gap
+        return found

@@ -45,6 +45,12 @@ class StateSpace:
         varying = [len(m) for m in self._matrices() if len(m) > 1]
         return min(varying) if varying else None
 
+    def between(self, first: int, last: int, mean: Array, cov: Array) -> "StateSpace":
+        """Return the matrices of the steps from `first` up to, without, `last`, where a state of this law starts them."""
+        own: list[Any] = [m[first:last] if len(m) > 1 else m for m in self._matrices()]
+        law: list[Any] = [mean, cov, np.zeros(len(mean), dtype=bool)]
+        return StateSpace(*own, *law)
+
     def _matrices(self) -> tuple[Array, ...]:
         return (
             self.transition,

@@ -208,9 +208,28 @@ class FiniteChain:
             raise InvalidArgument("a chain with transient states has no reversed chain on all its states")
         return type(self)((p[:, None] * self.transition).T / p[:, None], self.states)
 
-    def eigenvalues(self) -> Array:
-        """Return the sizes of the eigenvalues, largest first; the gap after the first one is the speed of mixing."""
-        return np.sort(np.abs(np.linalg.eigvals(self.transition)))[::-1]
+    def eigenvalues(self) -> Any:
+        """Return the eigenvalues, the largest first and the most negative last; complex where the chain turns in circles.
+
+        The first is 1, once for each recurrent class. How fast the start is forgotten is the size of the next one, of
+        whatever sign; see `spectral_gap`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> chain = mk.MarkovChain([[0.25, 0.75, 0.0], [0.5, 0.0, 0.5], [0.0, 0.75, 0.25]])
+        >>> chain.eigenvalues().round(6).tolist(), round(chain.spectral_gap(), 6)
+        ([1.0, 0.25, -0.75], 0.25)
+        """
+        found = np.linalg.eigvals(self.transition)
+        # what rounding makes of a real one that occurs twice is a pair of complex ones side by side
+        parts = found.real if np.all(np.abs(found.imag) <= 1e-7) else found
+        return parts[np.lexsort((-found.imag, -found.real))]
+
+    def spectral_gap(self) -> float:
+        """Return 1 less the size of the second largest eigenvalue: zero where the start is never forgotten."""
+        sizes = np.sort(np.abs(np.linalg.eigvals(self.transition)))
+        return float(max(0.0, 1.0 - sizes[-2])) if len(sizes) > 1 else 1.0
 
     # -- the way there -------------------------------------------------------------------------------------------
 

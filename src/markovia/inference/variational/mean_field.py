@@ -189,12 +189,12 @@ class MeanField(Approximate):
         def work(q: Array, room: Any) -> Ascent:
             return run.ascend(q, self.max_iterations, self.tolerance, end, room)
 
-        results = in_parallel(work, starts, run.room)
+        results = in_parallel(work, starts, graph.averaging_room)
         top = max(results, key=lambda r: r.elbo)
         if not softened:
             return top
         true = Sweeps(graph, masked, graph.log_values)
-        return replace(top, elbo=true.elbo(top.q, true.room()))
+        return replace(top, elbo=true.elbo(top.q, graph.averaging_room()))
 
 
 class Sweeps:
@@ -210,12 +210,6 @@ class Sweeps:
         )
         self.total = float((2.0 * sizes * (arity + 1)).sum()) + len(graph.unary) + 1.0
         self.order: Ints = np.arange(len(graph.cards), dtype=np.int64)
-
-    def room(self) -> tuple[Array, Array, Array]:
-        """Return arrays for one thread to work in."""
-        largest = int(np.diff(self.graph.table_ptr).max(initial=1))
-        card = int(self.graph.cards.max(initial=1))
-        return np.empty(largest), np.empty(card), np.empty(largest)
 
     def ascend(
         self, q: Array, max_sweeps: int, tolerance: float, end: float, room: tuple[Array, Array, Array]

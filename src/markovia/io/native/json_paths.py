@@ -14,7 +14,7 @@ from markovia.runtime.source_text import Source, hint, shown
 T = TypeVar("T")
 Path = tuple[str | int, ...]
 
-_TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]++)', re.DOTALL)
+_TOKEN = re.compile(r'\s*+("[^"\\]*+(?:\\.[^"\\]*+)*"|[{}\[\],:]|[^\s{}\[\],:"]++)', re.DOTALL)
 
 
 class JsonNode:

@@ -6,22 +6,26 @@
 
 A value is written as it stands where JSON has it, else as an object with one telling key: `array` (flat, with `type` and
 `shape`), `sparse`, `number` ("nan", "inf", "-inf"), `tuple`, `set`, `pairs` (a mapping), `model` (anything the native format
-holds by itself), `template` (one that has learned nothing), `variable` with `states`, `table`, or `object` with `fields`: a
-class listed in `ESTIMATORS` or `PARTS` below. Nothing else is made when a file is read, so a file cannot run code. A new
-estimator needs one line in `ESTIMATORS`; attributes that an estimator names in `_not_saved` are left out.
+holds by itself), `template` (one that has learned nothing), `variable` with `states`, `table`, `form` (a function by the
+name it is imported by, or a distribution, as function nodes have them), or `object` with `fields`: a class listed in
+`ESTIMATORS` or `PARTS` below. Nothing else is made when a file is read, so a file runs no code of its own. A new estimator
+needs one line in `ESTIMATORS`; attributes that an estimator names in `_not_saved` are left out.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from markovia.errors import IncompleteModel, MarkoviaError, UnsupportedModel
+from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import JsonNode
+from markovia.io.native.native_functions import read_form, written_form
 from markovia.runtime import ports
 from markovia.runtime.registry import resolve
 from markovia.runtime.source_text import brief
@@ -49,6 +53,7 @@ ESTIMATORS: dict[str, str] = {
     "PLSI": "markovia.models.topics.plsi:PLSI",
     "SupervisedLDA": "markovia.models.topics.supervised:SupervisedLDA",
     "TiedTopics": "markovia.models.topics.tied:TiedTopics",
+    "AilmentTopics": "markovia.models.topics.ailments:AilmentTopics",
     "UnigramMixture": "markovia.models.topics.unigrams:UnigramMixture",
     "KMeans": "markovia.models.mixtures.k_means:KMeans",
     "RegressionMixture": "markovia.models.mixtures.expert_mixtures:RegressionMixture",
@@ -65,9 +70,14 @@ ESTIMATORS: dict[str, str] = {
     "CoupledHMM": "markovia.models.temporal.joint_hmm:CoupledHMM",
     "SequenceMixture": "markovia.models.temporal.sequence_mixture:SequenceMixture",
     "SwitchingStateSpace": "markovia.models.temporal.switching_state_space:SwitchingStateSpace",
+    "NonlinearStateSpace": "markovia.models.temporal.nonlinear_state_space:NonlinearStateSpace",
+    "ParticleFilter": "markovia.models.temporal.particle_filter:ParticleFilter",
+    "SumProductNetwork": "markovia.models.mixtures.sum_product_network:SumProductNetwork",
+    "ContextFreeGrammar": "markovia.models.temporal.context_free_grammar:ContextFreeGrammar",
 }
 """Where each estimator lives."""
 PARTS: dict[str, str] = {
+    "Circuit": "markovia.inference.circuits.circuit:Circuit",
     "FeaturePosterior": "markovia.models.mixtures.latent_features:FeaturePosterior",
     "Tokenizer": "markovia.data.text.document_texts:Tokenizer",
     "PartitionPosterior": "markovia.inference.collapsed.partition_posterior:PartitionPosterior",
@@ -108,6 +118,24 @@ PARTS: dict[str, str] = {
     "ClosedForm": "markovia.inference.densities.closed_forms.closed_form:ClosedForm",
     "Elements": "markovia.inference.densities.closed_forms.closed_form:Elements",
     "Normals": "markovia.inference.densities.closed_forms.closed_form:Normals",
+    "PlanDetails": "markovia.inference.exact.plan_details:PlanDetails",
+    "CutsetDetails": "markovia.inference.exact.plan_details:CutsetDetails",
+    "Details": "markovia.inference.gaussian.strong_elimination:Details",
+    "LoopyDetails": "markovia.inference.message_passing.loopy_bp:LoopyDetails",
+    "JoinGraphDetails": "markovia.inference.message_passing.join_graph:JoinGraphDetails",
+    "RegionDetails": "markovia.inference.message_passing.generalized_bp:RegionDetails",
+    "AscentDetails": "markovia.inference.variational.mean_field:AscentDetails",
+    "ReweightedDetails": "markovia.inference.variational.tree_reweighted:ReweightedDetails",
+    "ChainDetails": "markovia.inference.markov_chains.chain_runs:ChainDetails",
+    "WeightDetails": "markovia.inference.weighted_draws.weight_diagnostics:WeightDetails",
+    "AnnealedDetails": "markovia.inference.weighted_draws.annealed_importance:AnnealedDetails",
+    "DensityChainDetails": "markovia.inference.densities.engines.density_chains:DensityChainDetails",
+    "ApproximationDetails": "markovia.inference.densities.engines.approximation_details:ApproximationDetails",
+    "LaplaceDetails": "markovia.inference.densities.engines.laplace:LaplaceDetails",
+    "TemperingDetails": "markovia.inference.densities.engines.smc:TemperingDetails",
+    "CAVIDetails": "markovia.inference.densities.closed_forms.cavi:CAVIDetails",
+    "SVIDetails": "markovia.inference.densities.closed_forms.svi:SVIDetails",
+    "NetworkDraws": "markovia.models.graphical.posterior_network:NetworkDraws",
 }
 """Dataclasses and named tuples that estimators and posteriors are made of."""
 FORMER = {
@@ -122,6 +150,8 @@ TEMPLATES: dict[str, tuple[str, ...]] = {
     "MarkovChain": ("order", "smoothing", "back_off"),
 }
 """Models that have learned nothing, by the settings that are kept."""
+OF_FUNCTIONS = ("NonlinearStateSpace.", "ParticleFilter.")
+"""Models whose functions and distributions are settings, which are kept by name; others learn what no name tells."""
 LEFT_OUT = ("progress", "n_jobs", "verbose")
 _TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str", "O": "object"}
 
@@ -198,6 +228,8 @@ def written_value(value: Any, where: str) -> Any:
     if isinstance(value, Factor):
         scope = [[v.name, list(v.states)] for v in value.variables]
         return {"table": scope, "values": _written_array(value.values, where)}
+    if where.startswith(OF_FUNCTIONS) and (isinstance(value, FunctionType) or is_distribution(value)):
+        return {"form": written_form(where, value)}
     name = type(value).__name__
     if is_estimator(value):
         return {"object": name, "fields": {"class": name, **_parts(value)}}
@@ -275,6 +307,8 @@ def read_value(node: JsonNode) -> Any:
     if "table" in value:
         scope = [[part.value for part in pair.items()] for pair in node.get("table").items()]
         return Factor([Variable(*pair) for pair in scope], _read_array(node.get("values")))
+    if "form" in value:
+        return read_form(node.get("form"))
     if "template" in value:
         from markovia.models.temporal.hmm import HMM
         from markovia.models.temporal.markov_chain import MarkovChain

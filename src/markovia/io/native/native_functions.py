@@ -50,10 +50,10 @@ def write_function(node: FunctionNode) -> dict[str, Any]:
         For a lambda or another function that cannot be imported by name, and distributions with more than numbers in them.
     """
     name = node.variable.name
-    found: dict[str, Any] = {"form": _written(name, node.form), "arguments": node.arguments}
+    found: dict[str, Any] = {"form": written_form(name, node.form), "arguments": node.arguments}
     if node.previous:
         found["previous"] = {k: [lag.node, lag.steps] for k, lag in node.previous.items()}
-        found["first"] = _written(name, node.first)
+        found["first"] = written_form(name, node.first)
     if node.by_state:
         found["by_state"] = True
     return found
@@ -72,13 +72,14 @@ def read_function(own: JsonNode, variable: Variable, parents: tuple[Variable, ..
             if len(pair) != 2 or not isinstance(pair[0], str) or not isinstance(pair[1], int) or pair[1] < 1:
                 lag.fail("expected [node, steps back]")
             previous[parameter] = Lag(*pair)
-    first = _read(own.get("first"), tuple(arguments)) if "first" in own else None
+    first = read_form(own.get("first"), tuple(arguments)) if "first" in own else None
     by_state = "by_state" in own and own.get("by_state").value is True
-    form = _read(own.get("form"), tuple(arguments))
+    form = read_form(own.get("form"), tuple(arguments))
     return FunctionNode(variable, form, arguments, parents, previous, first, by_state)
 
 
-def _written(name: str, form: Any) -> dict[str, Any]:
+def written_form(name: str, form: Any) -> dict[str, Any]:
+    """Return a function by its name, a distribution by its name and numbers, or values; `name` is for messages."""
     if isinstance(form, Input):
         return {"input": True}
     if isinstance(form, Flat):
@@ -128,7 +129,8 @@ def _distribution(name: str, d: Any) -> dict[str, Any]:
     return {"distribution": kind, "parameters": made}
 
 
-def _read(form: JsonNode, parents: tuple[str, ...]) -> Any:
+def read_form(form: JsonNode, parents: tuple[str, ...] = ()) -> Any:
+    """Return the function, distribution or value that was written."""
     form.need(dict, "an object")
     readers: Mapping[str, Callable[[], Any]] = {
         "input": Input,
@@ -136,9 +138,9 @@ def _read(form: JsonNode, parents: tuple[str, ...]) -> Any:
         "value": lambda: np.asarray(form.get("value").value),
         "table": lambda: TableLookup(parents, np.asarray(form.get("table").value, dtype=np.float64)),
         "function": lambda: _imported(form.get("function").text()),
-        "expand": lambda: _read(form.get("base"), parents).expand(tuple(form.get("expand").value)),
-        "event": lambda: _read(form.get("base"), parents).to_event(int(form.get("event").value)),
-        "ordered": lambda: _door("Ordered")(_read(form.get("ordered"), parents)),
+        "expand": lambda: read_form(form.get("base"), parents).expand(tuple(form.get("expand").value)),
+        "event": lambda: read_form(form.get("base"), parents).to_event(int(form.get("event").value)),
+        "ordered": lambda: _door("Ordered")(read_form(form.get("ordered"), parents)),
         "distribution": lambda: _read_distribution(form),
     }
     key = next((key for key in readers if key in form), None)

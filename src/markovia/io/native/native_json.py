@@ -25,6 +25,8 @@ few parameters, and plain graphs. A file is one object:
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
   `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native.native_local`.
+- `learned` and `guides` (Bayesian networks, may be left out) are parameters and what latent nodes are proposed from, see
+  `markovia.io.native.native_parameters`.
 - `undirected` (Bayesian networks, may be left out) lists pairs of a parent and a child whose edge the data left without a
   direction: the network is one member of that class of graphs.
 - `factors` (Markov networks and factor graphs) lists `{"variables": [...], "values": [...]}`, the values in one
@@ -51,6 +53,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.graphs.kinds.chain_graph import ChainGraph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.graphs.kinds.undirected import UndirectedGraph
@@ -58,6 +61,7 @@ from markovia.inference.posterior_questions import PosteriorQuestions
 from markovia.io.native.json_paths import JsonNode, parse_json
 from markovia.io.native.native_estimators import estimator_content, is_estimator, read_estimator
 from markovia.io.native.native_local import read_local, write_local
+from markovia.io.native.native_parameters import read_parameters, write_parameters
 from markovia.io.native.native_posteriors import posterior_content, read_posterior
 from markovia.io.native.native_sequences import is_plain_hmm, read_chain, read_hmm, write_chain, write_hmm
 from markovia.io.native.native_state_spaces import PRESETS, read_state_space, state_space_content
@@ -73,6 +77,7 @@ from markovia.models.crf.memm import MEMM
 from markovia.models.crf.segment_crf import SegmentCRF
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork
 from markovia.models.graphical.bayesian_network import BayesianNetwork
+from markovia.models.graphical.chain_graph_model import ChainGraphModel
 from markovia.models.graphical.factor_graph import FactorGraph
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.markov_network import MarkovNetwork
@@ -93,6 +98,7 @@ Thing = (
     | FactorModel
     | GaussianMarkovNetwork
     | ChainCRF
+    | ChainGraphModel
     | HMM
     | KalmanModel
     | MarkovChain
@@ -195,6 +201,11 @@ def _content(model: Thing) -> tuple[str, dict[str, Any]]:
             {"variables": list(f.names), "values": f.values.reshape(-1).tolist()} for f in model.factors
         ]
         return kind, {**_header(model), "factors": factors}
+    if isinstance(model, ChainGraphModel):
+        potentials = [factor for field in model.components for factor in field.factors]
+        network = model.to_network()
+        _, content = _content(MarkovNetwork([network.variable(n) for n in model.variables], potentials))
+        return "chain-graph-model", {**content, "graph": _content(model.graph)[1]}
     if isinstance(model, GaussianMarkovNetwork):
         return "gaussian-markov-network", _field_content(model)
     if isinstance(model, HMM) and is_plain_hmm(model):
@@ -224,6 +235,7 @@ def _network_content(model: BayesianNetwork) -> dict[str, Any]:
         **_header(model),
         "conditionals": [_conditional(model, name) for name in model.variables],
         **({} if known is None else {"undirected": [list(pair) for pair in known.undirected_edges()]}),
+        **write_parameters(model),
     }
 
 
@@ -280,7 +292,7 @@ def _conditional(model: BayesianNetwork, name: str) -> dict[str, Any]:
 
 
 def _read_bayesian_network(root: JsonNode) -> BayesianNetwork:
-    root.only(*_MODEL, "conditionals", "undirected")
+    root.only(*_MODEL, "conditionals", "undirected", "learned", "guides")
     variables = _variables(root)
     listed = root.get("conditionals")
     policy = RowPolicy(root.source.name)
@@ -312,6 +324,7 @@ def _read_bayesian_network(root: JsonNode) -> BayesianNetwork:
     _describe(root, network)
     if "undirected" in root:
         network.equivalence_class = _undirected(root.get("undirected"), network)
+    read_parameters(root, network)
     policy.finish()
     return network
 
@@ -376,8 +389,10 @@ def _table(
     return ConditionalTable.of(variable, parents, table)
 
 
-def _read_factor_model(root: JsonNode, cls: type[MarkovNetwork] | type[FactorGraph]) -> FactorModel:
-    root.only(*_MODEL, "factors")
+def _read_factor_model(
+    root: JsonNode, cls: type[MarkovNetwork] | type[FactorGraph], *more: str
+) -> FactorModel:
+    root.only(*_MODEL, "factors", *more)
     variables = _variables(root)
     factors = []
     for entry in root.get("factors").items():
@@ -400,6 +415,17 @@ def _read_factor_model(root: JsonNode, cls: type[MarkovNetwork] | type[FactorGra
     model = cls(variables.values(), factors)
     _describe(root, model)
     return model
+
+
+def _read_chain_graph_model(root: JsonNode) -> ChainGraphModel:
+    network = _read_factor_model(root, MarkovNetwork, "graph")
+    graph = _read_graph(root.get("graph"), lambda nodes, edges: ChainGraph(_marked(edges), nodes=nodes))
+    try:
+        return ChainGraphModel(
+            graph, network.factors, variables=[network.variable(n) for n in network.variables]
+        )
+    except MarkoviaError as error:
+        root.get("factors").fail(f"expected the factors of a chain graph; {brief(str(error))}")
 
 
 def _read_field(root: JsonNode) -> GaussianMarkovNetwork:
@@ -473,6 +499,7 @@ _READERS: dict[str, Callable[[JsonNode], Thing]] = {
     "dynamic-bayesian-network": _read_dynamic_network,
     "markov-network": lambda root: _read_factor_model(root, MarkovNetwork),
     "factor-graph": lambda root: _read_factor_model(root, FactorGraph),
+    "chain-graph-model": _read_chain_graph_model,
     "gaussian-markov-network": _read_field,
     "hidden-markov-model": read_hmm,
     "markov-chain": read_chain,

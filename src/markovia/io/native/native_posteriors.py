@@ -4,7 +4,7 @@
      "state": {"_factor": {"table": [["rain", ["no", "yes"]]], "values": {...}}, "info": {...}}}
 
 The model is not in it: draws, tables, closed forms, data, log likelihoods and the provenance are. Of the provenance,
-`details` of an engine are left out, and evidence that is no plain value is kept as its text.
+`details` of an engine are left out where they are no plain data, and evidence that is no plain value is kept as its text.
 """
 
 from dataclasses import replace
@@ -24,6 +24,7 @@ POSTERIORS: dict[str, str] = {
     "GaussianPosterior": "markovia.inference.gaussian.gaussian_posterior:GaussianPosterior",
     "PlatedPosterior": "markovia.inference.densities.program.state_draws:PlatedPosterior",
     "DrawnPosterior": "markovia.inference.densities.draws.drawn_posterior:DrawnPosterior",
+    "BoundedPosterior": "markovia.causal.counterfactuals.bounded_posterior:BoundedPosterior",
     "ClosedPosterior": "markovia.inference.densities.closed_forms.closed_posterior:ClosedPosterior",
 }
 """Where each class of posteriors lives."""
@@ -33,7 +34,11 @@ def posterior_content(posterior: PosteriorQuestions) -> tuple[str, dict[str, Any
     """Return the kind and the content of a posterior."""
     name = type(posterior).__name__
     if name not in POSTERIORS:
-        raise UnsupportedModel(f"the native format holds no {name}; pickle keeps it")
+        raise UnsupportedModel(
+            f"the native format holds no {name}; pickle keeps it, and the network's own file keeps the means"
+            if name in ("NetworkPosterior", "NumberPosterior")
+            else f"the native format holds no {name}; pickle keeps it"
+        )
     state = {**posterior.__getstate__(), "info": plain_info(posterior.info)}
     return "posterior", {
         "class": name,
@@ -43,14 +48,16 @@ def posterior_content(posterior: PosteriorQuestions) -> tuple[str, dict[str, Any
 
 def plain_info(info: Info) -> Info:
     """Return a provenance that a file can hold."""
-    given = {}
-    for name, said in info.given.items():
-        try:
-            written_value(said, name)
-        except UnsupportedModel:
-            said = str(said)
-        given[name] = said
-    return replace(info, details=None, given=given)
+    given = {n: said if _is_plain(said) else str(said) for n, said in info.given.items()}
+    return replace(info, details=info.details if _is_plain(info.details) else None, given=given)
+
+
+def _is_plain(value: Any) -> bool:
+    try:
+        written_value(value, "info")
+    except UnsupportedModel:
+        return False
+    return True
 
 
 def read_posterior(root: JsonNode) -> Any:

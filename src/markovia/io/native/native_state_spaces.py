@@ -95,7 +95,7 @@ def _set_learned(model: KalmanModel, learned: JsonNode) -> None:
     if isinstance(model, ParametricSeries):
         model.params_ = model._known()
         errors = {name: float(value) for name, value in errors.items()}
-    model.standard_errors_ = errors
+    vars(model)["standard_errors_"] = errors
     for name in _LEARNED:
         if name in learned:
             setattr(model, f"{name}_", learned.get(name).value)

@@ -7,7 +7,8 @@
 
 `features` are the names of the columns, or their number where they have none. `weights` lists what is not zero: column,
 label, number; a MEMM with weights for each label before has the place of that label in front, 0 for the start of a
-sequence. A segment-crf has `lengths`, a row of weights a label. A weight of minus infinity, for what is forbidden, is null.
+sequence. A chain-crf of higher order or with places has `ngrams`, a row of weights a place and history, transitions among
+them. A segment-crf has `lengths`, a row of weights a label. A weight of minus infinity, for what is forbidden, is null.
 """
 
 from typing import Any
@@ -49,6 +50,8 @@ def tagger_content(model: ChainCRF | MEMM | SegmentCRF) -> tuple[str, dict[str, 
     }
     if isinstance(model, ChainCRF):
         found |= {"end": _listed(model.end_), "intercept": _listed(model.intercept_)}
+        if model._histories is not None:
+            found["ngrams"] = [_listed(row) for row in model.ngrams_.reshape(-1, len(model.classes_))]
         labels, columns = model.coef_.nonzero()
         values = np.asarray(model.coef_[labels, columns]).ravel()
         parts = [columns.tolist(), labels.tolist(), values.tolist()]
@@ -67,7 +70,7 @@ def _listed(values: Array) -> list[float | None]:
 
 def read_chain_crf(root: JsonNode) -> ChainCRF:
     """Read a `ChainCRF`."""
-    root.only(*_KEYS, "end", "intercept")
+    root.only(*_KEYS, "end", "intercept", "ngrams")
     made: ChainCRF
     made, classes, width = _begin(root, ChainCRF)
     k = len(classes)
@@ -79,13 +82,23 @@ def read_chain_crf(root: JsonNode) -> ChainCRF:
     made._set_weights(
         ChainWeights(
             few.dense if width * k <= MOST_DENSE else few,
-            np.array([_numbers(row, k) for row in _rows(root.get("transitions"), k)]),
+            _transitions(root, made, k),
             _numbers(root.get("intercept"), k),
             _numbers(root.get("start"), k),
             _numbers(root.get("end"), k),
         )
     )
     return made
+
+
+def _transitions(root: JsonNode, made: ChainCRF, k: int) -> Array:
+    """Return the weights of labels in a row, as the settings say how many count."""
+    histories = made._histories_of(k)
+    if histories is None:
+        return np.array([_numbers(row, k) for row in _rows(root.get("transitions"), k)])
+    places, count = 1 + histories.first + histories.last, len(histories.label)
+    rows = _rows(root.get("ngrams"), places * count)
+    return np.array([_numbers(row, k) for row in rows]).reshape(places, count, k)
 
 
 def read_memm(root: JsonNode) -> MEMM:
@@ -130,6 +143,8 @@ def _begin(root: JsonNode, cls: Any) -> tuple[Any, NDArray[Any], int]:
         given["C"] = np.inf
     if isinstance(given.get("constraints"), list):
         given["constraints"] = [tuple(pair) for pair in given["constraints"]]
+    if isinstance(given.get("positions"), list):
+        given["positions"] = tuple(given["positions"])
     try:
         made = cls(**given)
     except (TypeError, MarkoviaError) as error:

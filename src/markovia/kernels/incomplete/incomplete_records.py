@@ -9,15 +9,15 @@ from markovia.runtime.array_types import Array, Ints
 
 
 class NetworkFamilies(NamedTuple):
-    """The tables of a network, one after the other; variable i has family i, its own axis last."""
+    """The tables of a model, one after the other: the families of a network, or any others."""
 
     card: Ints  # (variables,)
-    scope_start: Ints  # (variables + 1,): where each family's variables begin
+    scope_start: Ints  # (families + 1,): where each family's variables begin
     scope: Ints  # (axes,)
     stride: Ints  # (axes,)
     of_start: Ints  # (variables + 1,): where the families that mention a variable begin
     of_family: Ints  # (axes,)
-    table_at: Ints  # (variables + 1,): where each table begins
+    table_at: Ints  # (families + 1,): where each table begins
 
 
 class MissingGroups(NamedTuple):

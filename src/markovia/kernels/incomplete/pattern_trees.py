@@ -101,7 +101,7 @@ def _order(m, adjacent, card, left, best, weight, cliques):
 def plan_patterns(groups, families, largest, local, seen):
     """Lay out a clique tree for every pattern; patterns that need a clique over `largest` entries get none.
 
-    Takes `MissingGroups` and `NetworkFamilies`; `local` and `seen` have one number a variable, -1 each. Returns the
+    Takes `MissingGroups` and `NetworkFamilies`; `local` has one number a variable, `seen` one a family, -1 each. Returns the
     `clique_at`, `clique`, `axis` and `slot` of `PatternTrees`, flat and still without maps, and what running each pattern
     once costs, infinite without a tree.
     """
@@ -124,7 +124,7 @@ def plan_patterns(groups, families, largest, local, seen):
     n_cliques = 0
     n_axes = 0
     n_slots = 0
-    family = np.empty(len(card), np.int64)
+    family = np.empty(len(scope_start) - 1, np.int64)
     adjacent = np.empty((widest, widest), np.uint8)
     cliques = _PatternCliques(
         np.empty((widest, widest), np.uint8), np.empty(widest, np.int64), np.empty(widest, np.int64),
@@ -135,7 +135,7 @@ def plan_patterns(groups, families, largest, local, seen):
     best = np.empty(widest, np.int64)
     weight = np.empty(widest)
     sizes = np.empty(widest, np.int64)
-    home = np.empty(len(card), np.int64)
+    home = np.empty(len(scope_start) - 1, np.int64)
     cards = np.empty(widest, np.int64)
     rank = np.empty(widest, np.int64)
     at_step = np.empty(widest, np.int64)

@@ -6,42 +6,9 @@ The graph's tables are logs; a distribution that gives a zero entry no mass does
 
 from math import exp, inf, log
 
+from markovia.kernels.expected_logs import expected, slopes
 from markovia.kernels.kernel import inner, kernel
 from markovia.kernels.pointers import pointer, pointers
-
-
-@inner(bare=True)
-def _expected(g, f, a, q, buffer, out):
-    """Write to `out` the expectation of one log table for each state of the variable at place `a` of its scope."""
-    s0, s1 = g.scope_ptr[f], g.scope_ptr[f + 1]
-    t0 = g.table_ptr[f]
-    size = g.table_ptr[f + 1] - t0
-    for o in range(size):
-        buffer[o] = g.values[t0 + o]
-    for b in range(s1 - s0 - 1, a, -1):  # sum out the last axis, again and again
-        j = g.scope[s0 + b]
-        c = g.cards[j]
-        size //= c
-        for o in range(size):
-            total = 0.0
-            for y in range(c):
-                p = q[g.starts[j] + y]
-                if p > 0.0:
-                    total += p * buffer[o * c + y]
-            buffer[o] = total
-    for b in range(a):  # then the first
-        j = g.scope[s0 + b]
-        c = g.cards[j]
-        size //= c
-        for o in range(size):
-            total = 0.0
-            for y in range(c):
-                p = q[g.starts[j] + y]
-                if p > 0.0:
-                    total += p * buffer[y * size + o]
-            buffer[o] = total
-    for o in range(size):
-        out[o] = buffer[o]
 
 
 @inner(bare=True)
@@ -63,7 +30,7 @@ def _bound(g, n_states, first, last, q, buffer, out):
                     if p > 0.0:
                         total += p * g.values[g.table_ptr[f] + x * g.cards[j] + y]
             continue
-        _expected(g, f, 0, q, buffer, out)
+        expected(g, f, 0, q, buffer, out)
         i = g.scope[g.scope_ptr[f]]
         for x in range(g.cards[i]):
             p = q[g.starts[i] + x]
@@ -96,27 +63,7 @@ def ascend(graph, order, q, buffer, row, out, tolerance, trace):
             i = order[k]
             c = g.cards[i]
             s = g.starts[i]
-            for x in range(c):
-                row[x] = g.unary[s + x]
-            for e in range(g.edge_ptr[i], g.edge_ptr[i + 1]):
-                edge = g.edges[e]
-                f = g.edge_factor[edge]
-                s0 = g.scope_ptr[f]
-                if g.scope_ptr[f + 1] - s0 == 2:  # in place: a call costs more than a pair's table
-                    j = g.scope[2 * s0 + 1 - edge]
-                    mine = 1 if edge > s0 else g.cards[j]
-                    other = c if edge > s0 else 1
-                    for x in range(c):
-                        total = 0.0
-                        for y in range(g.cards[j]):
-                            p = q[g.starts[j] + y]
-                            if p > 0.0:
-                                total += p * g.values[g.table_ptr[f] + x * mine + y * other]
-                        row[x] += total
-                    continue
-                _expected(g, f, edge - s0, q, buffer, out)
-                for x in range(c):
-                    row[x] += out[x]
+            slopes(g, i, q, buffer, row, out)
             top = row[0]
             for x in range(1, c):
                 top = max(top, row[x])

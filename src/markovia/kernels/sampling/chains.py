@@ -21,7 +21,7 @@ LOG_WEIGHT, BEST, ACCEPTED, PROPOSED = 0, 1, 2, 3
 TINY = 1e-150
 
 
-class ChainGraph(NamedTuple):
+class ChainArrays(NamedTuple):
     """A flat graph; the edges at a variable lie one after the other."""
 
     cards: NDArray[np.int64]

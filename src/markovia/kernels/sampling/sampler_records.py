@@ -19,6 +19,25 @@ class DrawPlan(NamedTuple):
     warm: Array
 
 
+class BlockMoves(NamedTuple):
+    """What a Metropolis move changes: one variable, or together those of a block that zeros tie to each other.
+
+    | field | shape | holds |
+    |---|---|---|
+    | picks | (m,) | what is changed with equal probability: variable i, or block -1 - i |
+    | ptr, members | (blocks + 1,), (.,) | the variables of each block |
+    | row_ptr | (blocks + 1,) | the first of each block's joint states, by number |
+    | begins, rows | (blocks,), (.,) | where these states begin, and the states themselves, member by member |
+    """
+
+    picks: Ints
+    ptr: Ints
+    members: Ints
+    row_ptr: Ints
+    begins: Ints
+    rows: Ints
+
+
 class BinaryPairs(NamedTuple):
     """Log odds of a binary pairwise model of n variables; `base` is the log weight of all zeros.
 

@@ -9,6 +9,10 @@ Number and state: an interval reaches to the k-th neighbour of the same state, a
 
     I = psi(n) - mean(psi(n_state)) + mean(psi(k)) - mean(psi(m)).
 
+Number and number given numbers: the same square, in all columns together (Frenzel and Pompe 2007)
+
+    I = psi(k) - mean(psi(n_xz + 1) + psi(n_yz + 1) - psi(n_z + 1)).
+
 Columns are first divided by their spread, so the unit says nothing. Rows that share a value would make distances zero: noise
 of 1e-10 of the spread, the same each time, tells them apart. The bias is small and of either sign: some (k / n) for k
 neighbours; fewer neighbours vary more. Cost: ``O(rows log rows)`` for a few columns.
@@ -26,17 +30,19 @@ NOISE = 1e-10
 """How far, in units of a column's spread, rows with one value are moved apart."""
 
 
-def information_of_numbers(x: Array, y: Array, neighbours: int) -> float:
-    """Return the information between numbers, (rows, columns) each; constants say nothing."""
+def information_of_numbers(x: Array, y: Array, neighbours: int, given: Array | None = None) -> float:
+    """Return the information between numbers, also given others, (rows, columns) each; constants say nothing."""
     from scipy.special import psi
 
     n = len(x)
     need_rows(n, neighbours + 1, f"mutual information by {neighbours} neighbours")
-    x, y = _scaled(x, 0), _scaled(y, 1)
+    x, y, z = _scaled(x, 0), _scaled(y, 1), np.empty((n, 0)) if given is None else _scaled(given, 2)
     if not x.shape[1] or not y.shape[1]:
         return 0.0
-    reach = _reach(np.hstack([x, y]), neighbours)
-    return float(psi(neighbours) + psi(n) - np.mean(psi(_nearer(x, reach)) + psi(_nearer(y, reach))))
+    xz, yz = np.hstack([x, z]), np.hstack([y, z])
+    reach = _reach(np.hstack([x, yz]), neighbours)
+    alone = np.mean(psi(_nearer(z, reach))) if z.shape[1] else psi(n)
+    return float(psi(neighbours) + alone - np.mean(psi(_nearer(xz, reach)) + psi(_nearer(yz, reach))))
 
 
 def information_of_numbers_and_states(x: Array, states: Codes, neighbours: int) -> float:
@@ -71,9 +77,8 @@ def _scaled(columns: Array, stream: int) -> Array:
     centred = centred[:, varies] / largest[varies]  # squares of tiny and huge numbers stay in range
     found = centred / centred.std(axis=0)
     tied = [j for j in range(found.shape[1]) if len(np.unique(columns[:, varies][:, j])) < len(found)]
-    rng = np.random.default_rng(
-        [stream, 2004]
-    )  # each side its own noise, which must not depend on the other's
+    # each side its own noise, which must not depend on the other's
+    rng = np.random.default_rng([stream, 2004])
     found[:, tied] += NOISE * rng.standard_normal((len(found), len(tied)))
     return np.asarray(found)
 
@@ -85,9 +90,8 @@ def _reach(points: Array, neighbours: int) -> Array:
     """
     from scipy.spatial import KDTree
 
-    found: Any = KDTree(points).query(points, k=[neighbours + 1], p=np.inf)[
-        0
-    ]  # the first is the point itself
+    # the first neighbour is the point itself
+    found: Any = KDTree(points).query(points, k=[neighbours + 1], p=np.inf)[0]
     return np.asarray(np.maximum(found[:, 0] - 4.0 * np.spacing(np.abs(points).max()), 0.0))
 
 

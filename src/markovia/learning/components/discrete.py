@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, warn_user
 from markovia.inference.collapsed.conjugate_rows import MULTINOMIAL, ConjugateRows
 from markovia.learning.components.block_passes import BlockPass, LinearPass, has_gaps, stretches, turned
 from markovia.learning.components.conjugate import BetaLaw, DirichletLaw, GammaLaw, kernel_rows
@@ -76,6 +76,11 @@ class Categorical(DirichletLaw):
         cells = [c for c in values.ravel().tolist() if not _gap(c)]
         if all(isinstance(c, int | float) and not isinstance(c, bool) and c == int(c) >= 0 for c in cells):
             return tuple(range(int(max(cells, default=0)) + 1))
+        if values.dtype.kind == "f" and 2 * (different := len(set(cells))) > len(cells) > 9:
+            warn_user(
+                f"{different} of the {len(cells)} numbers are different, and each is taken for a symbol of its own; "
+                "for measurements take a model of numbers (HMM: emission='gaussian')"
+            )
         try:
             return tuple(sorted(set(cells)))
         except TypeError:

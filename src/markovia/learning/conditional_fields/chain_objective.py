@@ -176,12 +176,12 @@ class ChainObjective:
             columns = columns.reshape(-1, k)
         else:
             columns = state.reshape(-1, k)
-        transitions = np.zeros(k * k)
+        transitions = np.zeros(self._bar_pairs.size)
         transitions[self.pairs] = pair
         zero = np.zeros(k)
         return ChainWeights(
             columns,
-            transitions.reshape(k, k) + self._bar_pairs,
+            transitions.reshape(self._bar_pairs.shape) + self._bar_pairs,
             intercept if self.intercept else zero,
             (start if self.ends else zero) + self._bar_first,
             (end if self.ends else zero) + self._bar_last,
@@ -236,11 +236,14 @@ class ChainObjective:
 
     def _features(self, tokens: Tokens, codes: Ints) -> Array:
         """Return the features of labellings."""
+        return self.pack(tokens, _one_hot(codes, self.k), self._pair_counts(tokens, codes))
+
+    def _pair_counts(self, tokens: Tokens, codes: Ints) -> Array:
+        """Return how often labels follow each other."""
         inner = np.ones(len(codes), dtype=bool)
         inner[tokens.chains[1:] - 1] = False
         left = np.flatnonzero(inner)
-        pairs = np.bincount(codes[left] * self.k + codes[left + 1], minlength=self.k**2).astype(np.float64)
-        return self.pack(tokens, _one_hot(codes, self.k), pairs)
+        return np.bincount(codes[left] * self.k + codes[left + 1], minlength=self.k**2).astype(np.float64)
 
 
 def _one_hot(codes: Ints, k: int) -> Array:

@@ -29,7 +29,7 @@ from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.threads import in_parallel
 
 CHUNKS = 16
-"""Parts that the chains are cut into; fixed, so that sums do not depend on the number of threads."""
+"""Parts that chains or rows are cut into; fixed, so that sums do not depend on the number of threads."""
 LEAST = 0.05
 """Variance of a feature below which its steps do not grow any more."""
 
@@ -95,9 +95,7 @@ class Chains:
         kind = np.int8 if layout.arrays.cards.max(initial=1) < 128 else np.int32
         self.states = np.ascontiguousarray(states, dtype=kind)
         self.random = seed.integers(0, 2**64, size=(len(states), 4), dtype=np.uint64)
-        n = len(states)
-        ends = np.unique(np.linspace(0, n, min(n, CHUNKS) + 1).astype(int)).tolist()
-        self._tasks = list(pairwise(ends))
+        self._tasks = equal_parts(len(states))
 
     def run(self, log_tables: Array, sweeps: int, skip: int | None = None) -> Array:
         """Sweep all chains; return the share of the counted states in each cell."""
@@ -174,6 +172,11 @@ def contrastive_divergence(
         progress=progress,
     )  # fmt: skip
     return found, expected
+
+
+def equal_parts(n: int) -> list[tuple[int, int]]:
+    """Return where the parts of n chains or rows begin and end."""
+    return list(pairwise(np.unique(np.linspace(0, n, min(n, CHUNKS) + 1).astype(int)).tolist()))
 
 
 def cells_of(layout: FieldLayout, states: NDArray[Any]) -> Array:

@@ -191,14 +191,14 @@ class FieldLayout:
         return np.asarray(second - np.asarray(by_table.sum(axis=0)).ravel())
 
 
-def require_rows(source: RowSource) -> None:
-    """Raise unless there are rows and no cell is missing."""
-    gaps = {n: k for n, k in source.missing().items() if k}
-    if gaps:
-        worst = max(gaps.items(), key=lambda item: item[1])
+def require_rows(source: RowSource, gaps: bool = False) -> None:
+    """Raise unless there are rows and, where there may be no gaps, no cell is missing."""
+    holes = {n: k for n, k in source.missing().items() if k}
+    if holes and not gaps:
+        worst = max(holes.items(), key=lambda item: item[1])
         raise InvalidArgument(
-            f"{sum(gaps.values()):,} cells are missing ({worst[1]:,} of them in {worst[0]!r}); undirected models are "
-            "fitted to complete rows: missing='drop' leaves the others out"
+            f"{sum(holes.values()):,} cells are missing ({worst[1]:,} of them in {worst[0]!r}); missing='em' sums them out, "
+            "missing='drop' leaves out their rows"
         )
     if not source.total > 0:
         raise InvalidArgument("there are no rows to learn from")

@@ -3,11 +3,13 @@
 Methods: "exact" (maximum likelihood by exact inference), "ipf" (free tables, no penalty), "pseudo-likelihood", "cd" and
 "pcd" (contrastive divergence), "gibbs" (Monte Carlo maximum likelihood), and the surrogate likelihoods of "loopy-bp",
 "mean-field" and "tree-reweighted". "auto" writes the answer down where the model is decomposable with free tables, takes
-"exact" where a junction tree is small, and otherwise "pseudo-likelihood", with a warning.
+"exact" where a junction tree is small, and otherwise "pseudo-likelihood", with a warning. Rows that miss cells go to
+`incomplete_fit.py`, which has "em" besides.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,8 @@ from markovia.learning.fields.contrastive_divergence import (
 )
 from markovia.learning.fields.exact_expectations import CHEAP, exact_expectations
 from markovia.learning.fields.field_layout import FieldLayout, require_rows
+from markovia.learning.fields.incomplete_fit import METHODS as INCOMPLETE_METHODS
+from markovia.learning.fields.incomplete_fit import IncompleteFit
 from markovia.learning.fields.iterative_proportional_fitting import perfect_order, proportional_fitting
 from markovia.learning.fields.log_linear_fit import (
     OPTIMISERS,
@@ -48,13 +52,14 @@ from markovia.learning.fields.penalties import Penalty, read_penalty
 from markovia.learning.fields.pseudo_likelihood import PseudoLikelihood, ordered_codes
 from markovia.learning.fields.stochastic_gradient import descend
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import NumberRange, Whole, check, check_choice, numbers
+from markovia.runtime.checks import SECONDS, NumberRange, Whole, check, check_choice, numbers
 from markovia.runtime.clock import now
 from markovia.runtime.seeds import Seed, generator
 
 METHODS = (
     "auto",
     "exact",
+    "em",
     "ipf",
     "pseudo-likelihood",
     "cd",
@@ -91,6 +96,9 @@ def fit_field(
     seed: Seed = 0,
     max_iterations: int | None = None,
     tolerance: float | None = None,
+    restarts: int = 1,
+    time_limit: float | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> FieldFit:
     """Fit the weights of a layout to rows; see `MarkovNetwork.fit` for the arguments.
@@ -98,7 +106,7 @@ def fit_field(
     Parameters
     ----------
     layout, source
-        The model and the rows.
+        The model and the rows; variables without a column, and cells that are missing, are summed out.
     features
         The features of the weights; none for free tables.
     free
@@ -111,8 +119,54 @@ def fit_field(
     check_choice("optimizer", optimizer, OPTIMISERS)
     check("max_iterations", max_iterations, Whole(1, none=True))
     check("tolerance", tolerance, NumberRange(0.0, said="a number, 0 or more", none=True))
+    check("restarts", restarts, Whole(1))
+    check("time_limit", time_limit, SECONDS)
+    own = {v.name for v in layout.variables}
+    complete = own <= set(source.variables) and not any(k for n, k in source.missing().items() if n in own)
+    controlled = restarts > 1 or time_limit is not None or checkpoint is not None
+    if not complete or controlled or kind == "em":
+        _refuse_method(kind, method, complete)
+        require_rows(source, gaps=True)
+        penalty = read_penalty(layout, source.total, l2, l1, group_l1, groups)
+        random = kind == "pcd"
+        found = IncompleteFit(
+            layout, source.in_memory(), penalty, optimizer, free, None if start is None else _start(start, layout), seed,
+            restarts, max_iterations or STEPS["descent" if random else "search"],
+            tolerance if tolerance is not None else STOCHASTIC if random else TOLERANCE, time_limit, checkpoint, progress,
+        ).fit(kind, settings)  # fmt: skip
+        target = found.observed
+    else:
+        found, penalty, target = _fit_complete(
+            layout, source, kind, settings, free, (l2, l1, group_l1, groups), optimizer, start, seed, max_iterations,
+            tolerance, progress,
+        )  # fmt: skip
+    details = dict(found.details)
+    if layout.n_weights <= REPORTED:
+        details["identifiability"] = found.identifiability
+    if not found.converged and details.get("reason") != "time limit":
+        warn_user(
+            f"the fit by {found.method} did not converge: its error is {found.error:.2g} after {found.iterations} steps; "
+            "raise max_iterations=, or add l2= where weights grow without end",
+            ConvergenceWarning,
+        )
+    endless = layout.extreme(target) if complete and not free and penalty.none else []
+    if endless:
+        warn_user(
+            f"all rows show the largest or the smallest value of {endless[0]!r}, so the likelihood rises for ever with its "
+            "weight, and the reported one only tells where the search stopped; add l2=",
+            ConvergenceWarning,
+        )
+    return replace(found, features=tuple(features), penalty=penalty, seconds=now() - began, details=details)
+
+
+def _fit_complete(
+    layout: FieldLayout, source: RowSource, kind: str, settings: Any, free: bool, penalties: tuple[Any, ...],
+    optimizer: str, start: Array | None, seed: Seed, max_iterations: int | None, tolerance: float | None,
+    progress: bool | None,
+) -> tuple[FieldFit, Penalty, Array]:  # fmt: skip
+    """Fit weights to rows without gaps; return the fit, its penalty and the features' means."""
     require_rows(source)
-    penalty = read_penalty(layout, source.total, l2, l1, group_l1, groups)
+    penalty = read_penalty(layout, source.total, *penalties)
     observed = layout.observed(source)
     task = _FieldTask(
         layout,
@@ -149,23 +203,17 @@ def fit_field(
         found = task.exact()
     else:
         found = task.surrogate(kind, settings)
-    details = dict(found.details)
-    if layout.n_weights <= REPORTED:
-        details["identifiability"] = found.identifiability
-    if not found.converged:
-        warn_user(
-            f"the fit by {found.method} did not converge: its error is {found.error:.2g} after {found.iterations} steps; "
-            "raise max_iterations=, or add l2= where weights grow without end",
-            ConvergenceWarning,
-        )
-    endless = layout.extreme(task.target) if not free and penalty.none else []
-    if endless:
-        warn_user(
-            f"all rows show the largest or the smallest value of {endless[0]!r}, so the likelihood rises for ever with its "
-            "weight, and the reported one only tells where the search stopped; add l2=",
-            ConvergenceWarning,
-        )
-    return replace(found, features=tuple(features), penalty=penalty, seconds=now() - began, details=details)
+    return found, penalty, task.target
+
+
+def _refuse_method(kind: str, method: Any, complete: bool) -> None:
+    """Raise for a method that does not sum missing cells out, or knows no limits."""
+    if kind not in INCOMPLETE_METHODS or (complete and kind == "mean-field"):
+        known = ", ".join(repr(m) for m in INCOMPLETE_METHODS if not (complete and m == "mean-field"))
+        what = "restarts=, time_limit= and checkpoint= go" if complete else "latent= and missing='em' go"
+        raise InvalidArgument(f"{what} with method= {known}, not {kind!r}")
+    if kind == "mean-field" and not isinstance(method, str):
+        raise InvalidArgument("with missing cells mean field has no settings; give method='mean-field'")
 
 
 class _FieldTask:

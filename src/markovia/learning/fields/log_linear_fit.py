@@ -26,6 +26,7 @@ from markovia.learning.fields.penalties import Penalty
 from markovia.optimise.minimise import minimise
 from markovia.optimise.proximal_gradient import minimise_composite
 from markovia.runtime.array_types import Array
+from markovia.runtime.clock import Clock
 from markovia.runtime.progress import Advance, progress_bar
 
 OPTIMISERS = ("auto", "lbfgs", "proximal", "sgd")
@@ -168,29 +169,36 @@ class LogLinearSearch:
         interrupted = False
         with progress_bar(progress) as self._advance:
             try:
-                if rough or optimizer == "proximal":
-                    minimise_composite(
-                        self.smooth, self.penalty.rough, self.penalty.shrunk, start, steps, tolerance
-                    )
-                else:
-                    minimise(
-                        self.smooth,
-                        start,
-                        units=1.0 / self.units,
-                        convex=True,
-                        max_iter=steps,
-                        tol=tolerance,
-                        flat=0.0,
-                    )
+                self.descend(start, optimizer, steps, tolerance)
             except KeyboardInterrupt:
                 if not len(self.point):
                     raise
                 interrupted = True
-        _, gradient = self._smooth(self.point)
-        whole = gradient + self.penalty.ridge(self.point)[1]
-        if not rough:
-            whole = whole / self.units
-        return self.point, self.penalty.residual(self.point, whole), interrupted
+        return self.point, self.residual(self.point, self._smooth(self.point)[1]), interrupted
+
+    def descend(
+        self,
+        start: Array,
+        optimizer: str,
+        steps: int,
+        tolerance: float,
+        *,
+        convex: bool = True,
+        clock: Clock | None = None,
+    ) -> int:
+        """Search from a start, until a clock says stop; return the steps made. The best point is kept here."""
+        if optimizer == "proximal" or not self.penalty.smooth:
+            return minimise_composite(
+                self.smooth, self.penalty.rough, self.penalty.shrunk, start, steps, tolerance
+            ).iterations
+        return minimise(
+            self.smooth, start, units=1.0 / self.units, convex=convex, max_iter=steps, tol=tolerance, flat=0.0, clock=clock,
+        ).iterations  # fmt: skip
+
+    def residual(self, weights: Array, gradient: Array) -> float:
+        """Return how far weights are from optimal, given the gradient there without penalties."""
+        whole = gradient + self.penalty.ridge(weights)[1]
+        return self.penalty.residual(weights, whole / self.units if self.penalty.smooth else whole)
 
 
 def likelihood(

@@ -7,6 +7,7 @@ most of the noise out; with L1 penalties it is the last point, so that zeros sta
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,8 +37,10 @@ class Descent:
         The largest standard error of that mean, as if steps were independent.
     norms
         The largest entry of each gradient estimate.
-    steps
-        Steps made, fewer than asked for if interrupted.
+    steps, reason
+        Steps made, and why they ended: "epochs" (all made), "time limit", or "interrupted".
+    memory
+        What the last step handed on.
     """
 
     weights: Array
@@ -45,10 +48,12 @@ class Descent:
     noise: float
     norms: list[float]
     steps: int
+    reason: str
+    memory: Any = None
 
 
 def descend(
-    gradient: Callable[[Array, int], Array],
+    gradient: Callable[..., Any],
     start: Array,
     scale: Array,
     penalty: Penalty,
@@ -56,6 +61,11 @@ def descend(
     steps: int,
     step: float,
     decay: float,
+    memory: Any = None,
+    about: Any = None,
+    seed: int | None = None,
+    time_limit: float | None = None,
+    checkpoint: str | Path | None = None,
     progress: bool | None = None,
 ) -> Descent:
     """Descend along estimates of a gradient.
@@ -63,23 +73,33 @@ def descend(
     Parameters
     ----------
     gradient
-        Takes weights and the number of the step, returns an estimate of the gradient of the mean loss.
+        Takes weights and the number of the step, returns an estimate of the gradient of the mean loss; with `memory` it also
+        takes what the last step handed on, and returns what to hand on.
     start, scale
         Weights to start from, and how curved the loss is along each, about.
     penalty
         Added to the loss.
     steps, step, decay
         How many steps, the first step's length, and the steps after which it is half as long.
+    memory
+        What the first step is handed: a tree of NumPy arrays.
+    about, seed
+        Arrays and the seed that tell the file of one run from that of another.
+    time_limit, checkpoint, progress
+        As in `Training`.
     """
     late = (1.0 - LAST) * steps
-    first = np.zeros(len(start))
+    first, memory_given = np.zeros(len(start)), memory is not None
 
     def loss(parameters: dict[str, Array], memory: Any, key: Any, batch: Any) -> Any:
-        t, slope, squares = memory
-        g = gradient(parameters["weights"], t)
+        t, slope, squares, own = memory
+        if memory_given:
+            g, own = gradient(parameters["weights"], t, own)
+        else:
+            g = gradient(parameters["weights"], t)
         if t >= late:
             slope, squares = slope + g, squares + g**2
-        return float(np.abs(g).max(initial=0.0)), (t + 1, slope, squares), {"weights": g}
+        return float(np.abs(g).max(initial=0.0)), (t + 1, slope, squares, own), {"weights": g}
 
     def update(slope: dict[str, Array], t: int, parameters: dict[str, Array]) -> Any:
         weights = parameters["weights"]
@@ -92,21 +112,23 @@ def descend(
     trained = train(
         [Player(loss, ("weights",), traced=False)],
         {"weights": start.copy()},
-        RowBatches(None, rows=np.zeros(1, dtype=np.int64)),  # a step is a pass: `gradient` picks its own rows
-        Training(epochs=steps, progress=progress),
+        RowBatches(
+            about, rows=np.zeros(1, dtype=np.int64)
+        ),  # a step is a pass: `gradient` picks its own rows
+        Training(epochs=steps, seed=seed, time_limit=time_limit, checkpoint=checkpoint, progress=progress),
         optimiser=UpdateRule(lambda _: 0, update),
-        memory=(0, first, first),
+        memory=(0, first, first, memory),
         averaging=SinceStep(-(-steps // 2)) if penalty.smooth else None,
         lenient=True,
     )
-    done, slope, squares = trained.memory
+    done, slope, squares, memory = trained.memory
     if not done:
         raise KeyboardInterrupt
     weights, norms = trained.parameters["weights"], trained.values[:, 0].tolist()
     last = sum(t >= late for t in range(done))
     if not last:
-        return Descent(weights, np.inf, np.inf, norms, done)
+        return Descent(weights, np.inf, np.inf, norms, done, trained.reason, memory)
     slope = slope / last
     noise = np.sqrt(np.maximum(squares / last - slope**2, 0.0) / last)
     error = penalty.residual(weights, slope + penalty.l2 * weights)
-    return Descent(weights, error, float(noise.max(initial=0.0)), norms, done)
+    return Descent(weights, error, float(noise.max(initial=0.0)), norms, done, trained.reason, memory)

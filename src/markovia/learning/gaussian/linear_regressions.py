@@ -37,14 +37,6 @@ class RegressionPosterior:
         """Return the posterior mean of the variance, or its mode where that mean is infinite."""
         return self.scale / (self.shape - 1.0) if self.shape > 1.0 else self.scale / (self.shape + 1.0)
 
-    def interval(self, level: float = 0.95) -> Array:
-        """Return the credible intervals of bias and weights, one row each (Student's t)."""
-        from scipy.special import stdtrit
-
-        spread = np.sqrt(np.diag(np.linalg.inv(self.precision)) * self.scale / self.shape)
-        half = float(stdtrit(2 * self.shape, 0.5 + level / 2)) * spread
-        return np.column_stack([self.mean - half, self.mean + half])
-
     def draw(self, rng: np.random.Generator) -> tuple[Array, float]:
         """Return drawn coefficients and a drawn variance."""
         variance = self.scale / rng.standard_gamma(self.shape)

@@ -123,8 +123,8 @@ class WideCases:
         return tuple(found)
 
     def _problem(self, case: _Case, tables: Sequence[Conditional]) -> Problem:
-        families = self.rows.layout.families
-        variables = {families[v].variable.name: families[v].variable for v in case.members}
+        own = self.rows.layout.variables
+        variables = {own[v].name: own[v] for v in case.members}
         pieces = [
             Factor.of(
                 tuple(variables[n] for n in t.free), np.ascontiguousarray(tables[t.family].values[t.place])
@@ -134,5 +134,5 @@ class WideCases:
         return Problem(variables, pieces, {}, {})
 
     def _shown(self, case: _Case) -> dict[str, object]:
-        families, codes = self.rows.layout.families, self.rows.codes[:, case.row].tolist()
-        return {f.variable.name: f.variable.states[c] for f, c in zip(families, codes, strict=True) if c >= 0}
+        variables, codes = self.rows.layout.variables, self.rows.codes[:, case.row].tolist()
+        return {v.name: v.states[c] for v, c in zip(variables, codes, strict=True) if c >= 0}

@@ -16,7 +16,7 @@ from markovia.data.tables.row_sources import CodedTable
 from markovia.errors import ImpossibleEvidence, InvalidArgument
 from markovia.factors.tables.conditional import Conditional
 from markovia.inference.engine import Engine, get_engine
-from markovia.learning.incomplete.incomplete_rows import LARGEST, IncompleteRows
+from markovia.learning.incomplete.incomplete_rows import LARGEST, IncompleteRows, TableLayout
 from markovia.learning.tables.table_learner import NodeFamily, weighted_log
 from markovia.runtime.array_types import Array
 
@@ -79,7 +79,7 @@ class ExpectedCounter:
         self.families = tuple(families)
         self.engine = get_engine(engine)
         treated = self.engine.name in ("auto", *EXACT)
-        self.rows = IncompleteRows(families, table, LARGEST if treated else 0)
+        self.rows = IncompleteRows(TableLayout.of_families(families), table, LARGEST if treated else 0)
         self._wide: Any = None
         if len(self.rows.wide):
             from markovia.learning.incomplete.approximate_counts import WideCases

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from markovia.data.tables.row_sources import CodedTable, count_shape
 from markovia.errors import TooLarge
 from markovia.factors.tables.conditional import Conditional
+from markovia.factors.tables.variable import Variable
 from markovia.kernels.incomplete.incomplete_records import DecodedCases, NetworkFamilies
 from markovia.kernels.plain_code import either
 from markovia.learning.incomplete.missing_groups import number_cases, places_of, split_rows, starts_of
@@ -38,22 +39,29 @@ QUICK = 2e5
 
 
 class TableLayout:
-    """The families of a network as flat arrays; variable i has family i."""
+    """Tables over some variables as flat arrays, one after the other: the families of a network, or any scopes.
 
-    def __init__(self, families: Sequence[NodeFamily]) -> None:
-        self.families = tuple(families)
-        number = {f.variable.name: i for i, f in enumerate(families)}
-        self.names = list(number)
-        self.shapes = [count_shape((*f.parents, f.variable)) for f in families]
-        self.scopes = scopes = [[number[n] for n in f.scope] for f in families]
-        of: list[list[int]] = [[] for _ in families]
-        for i, scope in enumerate(scopes):
+    Parameters
+    ----------
+    variables
+        All variables; their place is their number.
+    scopes
+        The variables of each table by number, in the order of its axes; every variable is in one of them.
+    """
+
+    def __init__(self, variables: Sequence[Variable], scopes: Sequence[Sequence[int]]) -> None:
+        self.variables = tuple(variables)
+        self.names = [v.name for v in variables]
+        self.scopes = [list(scope) for scope in scopes]
+        self.shapes = [count_shape([self.variables[i] for i in scope]) for scope in self.scopes]
+        of: list[list[int]] = [[] for _ in variables]
+        for i, scope in enumerate(self.scopes):
             for v in scope:
                 of[v].append(i)
         self.arrays = NetworkFamilies(
-            _ints(len(f.variable) for f in families),
-            starts_of([*map(len, scopes)]),
-            _ints(v for scope in scopes for v in scope),
+            _ints(len(v) for v in variables),
+            starts_of([*map(len, self.scopes)]),
+            _ints(v for scope in self.scopes for v in scope),
             _ints(prod(shape[k + 1 :]) for shape in self.shapes for k in range(len(shape))),
             starts_of([*map(len, of)]),
             _ints(f for fs in of for f in fs),
@@ -63,6 +71,12 @@ class TableLayout:
             raise TooLarge(
                 f"the tables have {int(self.arrays.table_at[-1]):,} entries together; at most 2^31 fit"
             )
+
+    @classmethod
+    def of_families(cls, families: Sequence[NodeFamily]) -> "TableLayout":
+        """Lay out the tables of a directed network; table i is that of variable i, its own axis last."""
+        number = {f.variable.name: i for i, f in enumerate(families)}
+        return cls([f.variable for f in families], [[number[n] for n in f.scope] for f in families])
 
     def flat(self, tables: Sequence[Conditional]) -> Array:
         """Return all tables in one array."""
@@ -82,52 +96,63 @@ class IncompleteRows:
 
     Parameters
     ----------
-    families
-        One a variable.
+    layout
+        The variables and the scopes of the tables.
     table
-        The rows; families' variables without a column are missing in every row.
+        The rows; variables without a column are missing in every row.
     largest
         Entries of the largest clique that is summed exactly; components that need a larger one are `wide`.
     """
 
-    def __init__(self, families: Sequence[NodeFamily], table: CodedTable, largest: int = LARGEST) -> None:
-        self.layout = layout = TableLayout(families)
-        self.codes = full_codes(families, table)
+    def __init__(self, layout: TableLayout, table: CodedTable, largest: int = LARGEST) -> None:
+        self.layout = layout
+        self.codes = full_codes(layout.variables, table)
         self.given_weights = table.weights
         self.weights = np.ones(table.n_rows) if table.weights is None else table.weights
         self.complete = self.count(self.codes)
         self.groups = split_rows(self.codes, self.weights > 0, layout.scopes)
         plan_patterns = either("markovia.kernels.incomplete.pattern_trees:plan_patterns", self._planning())
         *planned, cost = plan_patterns(
-            self.groups, layout.arrays, largest, *np.full((2, len(self.codes)), -1)
+            self.groups, layout.arrays, largest, np.full(len(self.codes), -1), np.full(len(layout.scopes), -1)
         )
         self.trees = trees = with_maps(self.groups, layout.arrays, *planned)
         first_slot, family = trees.clique[trees.clique_at, 4], trees.slot[:, 0]
         self.cases = number_cases(self.codes, self.weights, self.groups, first_slot, family, layout.arrays)
         self.cost = cost[self.cases.pattern]
         self._room = self._largest_room()
-        self._ends = self._shares()
+        self._ends = self._shares(self.cost)
 
     @property
     def wide(self) -> Ints:
         """The groups of cells that no tree within the limit sums out."""
         return np.flatnonzero(self.cases.of < 0)
 
-    def expect(self, theta: Array, counts: Array) -> tuple[float, int]:
-        """Add the expected counts of all cases; return their log mass, and the first impossible case or -1."""
-        expect_cases = either("markovia.kernels.incomplete.expected_counts:expect_cases", 3 * self.cost.sum())
+    def expect(self, theta: Array, counts: Array, weights: Array | None = None) -> tuple[float, int]:
+        """Add the expected counts of all cases; return their log mass, and the first impossible case or -1.
+
+        With weights, one a row, rows count by these, and cases without any weight are left alone.
+        """
+        cases, ends, work = self.cases, self._ends, self.cost.sum()
+        listed = np.arange(len(cases.pattern))
+        if weights is not None:
+            known = np.flatnonzero(cases.of >= 0)
+            rows = weights[self.groups.row[known]]
+            each = np.bincount(cases.of[known], rows, minlength=len(listed)).astype(np.float64)
+            listed = np.flatnonzero(each > 0)
+            cases = cases._replace(pattern=cases.pattern[listed], weight=each[listed], at=cases.at[listed])
+            ends, work = self._shares(self.cost[listed]), self.cost[listed].sum()
+        expect_cases = either("markovia.kernels.incomplete.expected_counts:expect_cases", 3 * work)
 
         def part(share: tuple[int, int], room: Array) -> tuple[Array, float, int]:
             own = np.zeros(len(theta))
-            log_mass, bad = expect_cases(*share, self.cases, self.trees, theta, room, own)
+            log_mass, bad = expect_cases(*share, cases, self.trees, theta, room, own)
             return own, float(log_mass), int(bad)
 
-        threads = 1 if self.cost.sum() < QUICK else None
-        found = in_parallel(part, self._ends, lambda: np.empty(self._room), threads)
+        found = in_parallel(part, ends, lambda: np.empty(self._room), 1 if work < QUICK else None)
         total = 0.0
         for own, log_mass, bad in found:
             if bad >= 0:
-                return -np.inf, bad
+                return -np.inf, int(listed[bad])
             counts += own
             total += log_mass
         return total, -1
@@ -173,11 +198,19 @@ class IncompleteRows:
         codes[members, np.repeat(row[groups], sizes)] = states[places_of(begin, sizes)]
         return codes, logs
 
-    def count(self, codes: NDArray[Any]) -> Array:
-        """Return the counts of all families in one array; a row that misses a cell of a family is left out there."""
-        table = CodedTable([f.variable for f in self.layout.families], codes, self.given_weights)
-        found = table.counts([f.scope for f in self.layout.families])
-        return np.concatenate([np.ravel(n) for n in found])
+    def count(self, codes: NDArray[Any], weights: Array | None = None, listed: Ints | None = None) -> Array:
+        """Return the counts of all families in one array; a row that misses a cell of a family is left out there.
+
+        Rows other than those of this object bring their weights; families that are not `listed` are not counted.
+        """
+        layout = self.layout
+        table = CodedTable(list(layout.variables), codes, self.given_weights if weights is None else weights)
+        numbers = range(len(layout.scopes)) if listed is None else listed.tolist()
+        counts = table.counts([tuple(layout.names[v] for v in layout.scopes[f]) for f in numbers])
+        found = np.zeros(int(layout.arrays.table_at[-1]))
+        for f, own in zip(numbers, counts, strict=True):
+            found[layout.arrays.table_at[f] : layout.arrays.table_at[f + 1]] = np.ravel(own)
+        return found
 
     def rows_of(self, case: int) -> int:
         """Return the first row that shows a case."""
@@ -196,22 +229,22 @@ class IncompleteRows:
             return 1
         return int((clique[:, 6] + clique[:, 0] + clique[:, 1]).max() + clique[:, 1].max())
 
-    def _shares(self) -> list[tuple[int, int]]:
-        """Split the cases into parts of about the same work."""
-        n = len(self.cases.pattern)
+    def _shares(self, cost: Array) -> list[tuple[int, int]]:
+        """Split cases into parts of about the same work."""
+        n = len(cost)
         parts = int(max(1, min(SHARES, n, 2**24 // max(1, int(self.layout.arrays.table_at[-1])))))
-        if n == 0 or self.cost.sum() < QUICK:
+        if n == 0 or cost.sum() < QUICK:
             parts = 1
-        done = np.cumsum(self.cost)
+        done = np.cumsum(cost)
         ends = np.searchsorted(done, np.arange(1, parts) * (done[-1] / parts)) if n else np.empty(0, int)
         cuts = [0, *(int(e) for e in ends), n]
         return [(a, b) for a, b in pairwise(cuts) if a < b]
 
 
-def full_codes(families: Sequence[NodeFamily], table: CodedTable) -> NDArray[Any]:
-    """Return the codes of all families' variables, one row a variable; those without a column are missing."""
-    names = [f.variable.name for f in families]
-    kind = np.int8 if max(len(f.variable) for f in families) < 2**7 else np.int32
+def full_codes(variables: Sequence[Variable], table: CodedTable) -> NDArray[Any]:
+    """Return the codes of all variables, one row a variable; those without a column are missing."""
+    names = [v.name for v in variables]
+    kind = np.int8 if max(map(len, variables)) < 2**7 else np.int32
     if list(table.variables) == names:
         return np.ascontiguousarray(table.codes, dtype=kind)
     codes = np.full((len(names), table.n_rows), -1, dtype=kind)

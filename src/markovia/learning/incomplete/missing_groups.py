@@ -110,7 +110,7 @@ def number_cases(
     rows = np.repeat(row, sizes)
     words = families.table_at[f]
     by_family = np.argsort(f, kind="stable")
-    ends = starts_of(np.bincount(f, minlength=len(families.card))).tolist()
+    ends = starts_of(np.bincount(f, minlength=len(families.table_at) - 1)).tolist()
     for i in range(len(ends) - 1):
         here = by_family[ends[i] : ends[i + 1]]
         seen = rows[here]

@@ -41,7 +41,7 @@ def coherence(corpus: Corpus, ranked: Codes, measure: Measure = "npmi", window: 
     used, place = np.unique(ranked, return_inverse=True)
     place = place.reshape(ranked.shape)
     width = WINDOW if window is None and measure == "c_v" else window
-    together, n = _together(corpus, used, width)
+    together, n = words_together(corpus, used, width)
     pairs = together[place[:, :, None], place[:, None, :]].astype(np.float64)
     size = ranked.shape[1]
     upper = np.triu_indices(size, 1)
@@ -50,7 +50,7 @@ def coherence(corpus: Corpus, ranked: Codes, measure: Measure = "npmi", window: 
         with np.errstate(divide="ignore"):
             ratio = np.log((pairs + 1.0) / np.maximum(alone, 1.0)[:, :, None])  # given the word of the row
         return np.asarray(ratio[:, upper[0], upper[1]].mean(axis=1))
-    scores = _npmi(pairs / max(n, 1))
+    scores = normalised_pmi(pairs / max(n, 1))
     if measure == "npmi":
         return np.asarray(scores[:, upper[0], upper[1]].mean(axis=1))
     whole = scores.sum(axis=1)
@@ -59,7 +59,7 @@ def coherence(corpus: Corpus, ranked: Codes, measure: Measure = "npmi", window: 
     return np.asarray(cosines.mean(axis=1))
 
 
-def _npmi(p: Array) -> Array:
+def normalised_pmi(p: Array) -> Array:
     """Return the normalised pointwise mutual information of pairs, topics x words x words."""
     alone = np.diagonal(p, axis1=1, axis2=2)
     independent = alone[:, :, None] * alone[:, None, :]
@@ -69,7 +69,7 @@ def _npmi(p: Array) -> Array:
     return np.where(p > 0, found, -1.0)
 
 
-def _together(corpus: Corpus, used: Codes, window: int | None) -> tuple[Ints, int]:
+def words_together(corpus: Corpus, used: Codes, window: int | None) -> tuple[Ints, int]:
     """Return in how many windows both of two words are, for all pairs of some words, and how many windows there are."""
     from scipy.sparse import csr_array
 

@@ -6,8 +6,9 @@ piece. EM climbs the log posterior of proportions and topics, taken in the log-r
 exponents are its parameters, so that it has a maximum for any prior. Cost: distinct words x topics a step.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -68,23 +69,34 @@ def document_posteriors(
         state = prior + np.asarray(counts.sum(axis=1)).reshape(-1, 1) / k
     state = np.array(state, dtype=np.float64)
     bounds, rule = np.zeros(n), np.array([most, tol, float(point)])
-    pieces = range(0, n, PIECE)
     size = table.shape if keep else (0, k)
 
-    def work(low: int, room: Array) -> Array:
-        stats = np.zeros(size)
+    def work(low: int, stats: Array, room: Array) -> None:
         document_steps(
             starts, words, often, table, prior, state, stats, bounds, low, min(low + PIECE, n), rule, room
         )
+
+    total = summed_over_pieces(work, n, size, (2, k), threads)
+    return DocumentSteps(state, total * table if keep else total, float(bounds.sum()))
+
+
+def summed_over_pieces(
+    work: Callable[[int, Array, Array], None], n: int, size: tuple[int, int], room: tuple[int, int], threads: int | None
+) -> Array:  # fmt: skip
+    """Let `work(first document, statistics, room)` add to statistics of pieces of n documents; return their sum."""
+
+    def one(low: int, own: Array) -> Array:
+        stats = np.zeros(size)
+        work(low, stats, own)
         return stats
 
-    total = np.zeros(size)
+    total, pieces = np.zeros(size), range(0, n, PIECE)
     # a few pieces at a time, so that their statistics need not all be held
     group = max(threads or thread_count(), 1)
     for at in range(0, len(pieces), group):
-        for part in in_parallel(work, pieces[at : at + group], lambda: np.zeros((2, k)), threads):
+        for part in in_parallel(one, pieces[at : at + group], lambda: np.zeros(room), threads):
             total += part
-    return DocumentSteps(state, total * table if keep else total, float(bounds.sum()))
+    return total
 
 
 def documents_bound(found: DocumentSteps, lengths: Array, prior: Array) -> float:
@@ -122,6 +134,7 @@ class BoundedTopics:
     point: bool = False
     threads: int | None = None
     table: Array = field(init=False)
+    may_fall: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         self.set_components(self.components)
@@ -191,7 +204,10 @@ def climbed(
     topics: BoundedTopics, counts: Any, lengths: Array, learned: tuple[bool, bool], *, passes: int, tol: float, most: int,
     change: float, progress: bool | None = False, checkpoint: Checkpoint | None = None,
 ) -> Climb[TopicPasses]:  # fmt: skip
-    """Climb the bound in passes over the documents (see `climb`); a number observed is a word."""
+    """Climb the bound in passes over the documents (see `climb`); a number observed is a word.
+
+    Objectives that are no bounds may fall a little.
+    """
 
     def one_pass(now: TopicPasses) -> tuple[TopicPasses, float]:
         # proportions go on from where they were, so few steps at a time are the fastest way up
@@ -204,7 +220,7 @@ def climbed(
     start = TopicPasses(topics, topics.prior + lengths[:, None] / len(topics.prior), 0)
     return climb(
         one_pass, start, max_iter=passes, tol=tol, size=max(float(lengths.sum()), 1.0), progress=progress, name="LDA",
-        unit="pass", checkpoint=checkpoint,
+        unit="pass", checkpoint=checkpoint, may_fall=topics.may_fall,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Reading the parameters and the data of a generalised linear model: everything that can be wrong is found here."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -139,3 +140,33 @@ def problem_of(
         )
     moved = row_offset(model, offset, exposure, len(rows))
     return RegressionProblem(design, y, weights, moved, response, link, model.fit_intercept, names)
+
+
+def weight_names(model: Any, classes: Iterable[Any]) -> tuple[str, ...]:
+    """Return what flat weights belong to: the intercept and the columns, of each class of a categorical model."""
+    given = getattr(model, "feature_names_in_", None)
+    own = [str(n) for n in given] if given is not None else [f"x{j}" for j in range(model.n_features_in_)]
+    names = ["intercept", *own] if model.fit_intercept else own
+    return tuple(names if model.family != "categorical" else [f"{c}: {n}" for c in classes for n in names])
+
+
+def weights_of(model: Any, coef: Any, intercept: Any, classes: int, columns: int) -> Array:
+    """Return weights in the shapes of `coef_` and `intercept_`, or the fitted ones, as a flat array."""
+    held = numbers(model.coef_ if coef is None else coef, "coef= are numbers, one a column")
+    first = model.intercept_ if coef is None else np.zeros(classes) if intercept is None else intercept
+    level = numbers(first, "intercept= is a number, or one a class").ravel()
+    if held.shape not in ((classes, columns), *([(columns,)] if classes == 1 else [])):
+        raise InvalidArgument(
+            f"coef= has the shape {held.shape}, and not one number for each of {columns} columns"
+            + (f" and each of {classes} classes" if classes > 1 else "")
+        )
+    if level.shape != (classes,):
+        raise InvalidArgument(
+            f"intercept= has {level.size} numbers; there is one a class, or one in all: {classes}"
+        )
+    if not model.fit_intercept and np.any(level):
+        raise InvalidArgument("the model has fit_intercept=False, so intercept= is left out")
+    if not (np.isfinite(held).all() and np.isfinite(level).all()):
+        raise InvalidArgument("coef= and intercept= are finite numbers")
+    table = held.reshape(classes, columns)
+    return np.ascontiguousarray(np.column_stack([level, table]) if model.fit_intercept else table).ravel()

@@ -14,6 +14,7 @@ References: McCullagh & Nelder (1989). Cost: n p^2 an iteration (IRLS); see `ite
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal, Self
 
@@ -30,13 +31,16 @@ from markovia.learning.regression.checked_design import (
     read_rows,
     row_offset,
     settings_of,
+    weight_names,
+    weights_of,
 )
 from markovia.learning.regression.families import family_and_link
+from markovia.learning.regression.likelihood import GlmLikelihood, likelihood_at
 from markovia.learning.regression.nodes import node_of
 from markovia.learning.regression.solving import solve
 from markovia.learning.regression.summary import GlmSummary, coefficient_table
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, PositiveOrNone, Tolerance, check_level
+from markovia.runtime.checks import POSITIVE, Count, PositiveOrNone, Tolerance, check, check_level
 from markovia.runtime.estimator import Estimator, fitting
 
 
@@ -48,8 +52,20 @@ def _classifies(model: "GLM") -> bool:
     return model.family in CLASSIFIERS
 
 
+class LearnedGlm(Estimator):
+    """What a fit sets; see `GLM`."""
+
+    classes_: Any
+    dispersion_: float
+    deviance_: float
+    log_likelihood_: float
+    covariance_: Array
+    n_rows_: int
+    df_resid_: float
+
+
 @dataclass(eq=False, repr=False)
-class GLM(Estimator):
+class GLM(LearnedGlm):
     """A generalised linear model.
 
     Parameters
@@ -320,6 +336,63 @@ class GLM(Estimator):
         left = float(w @ response.unit_deviance(observed, self.predict_mean(X)))
         return 1.0 - left / null if null > 0 else float(left == 0)
 
+    def likelihood(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        coef: ArrayLike | None = None,
+        intercept: ArrayLike | None = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+        exposure: ArrayLike | None = None,
+        dispersion: float | None = None,
+    ) -> GlmLikelihood:
+        """Return the log likelihood of rows, its gradient and its Hessian, at the fitted weights or at any others.
+
+        Parameters
+        ----------
+        X, y, sample_weight, offset, exposure
+            Rows as in `fit`; held-out ones give the log probability of what the model has not seen.
+        coef, intercept
+            Weights in the shapes of `coef_` and `intercept_`. With `coef` the model need not be fitted; an intercept that is
+            left out is then zero. Without it they are the fitted ones.
+        dispersion
+            For "gaussian" (the variance) and "gamma"; by default the fitted one, and 1 with `coef`.
+
+        Returns
+        -------
+        GlmLikelihood
+            `log_likelihood`, `gradient` and `hessian`, the intercept first; penalties are left out.
+
+        Examples
+        --------
+        >>> found = GLM(family="bernoulli").likelihood([[0.0], [1.0], [2.0]], [0, 1, 1], coef=[0.0])
+        >>> round(found.log_likelihood, 6), found.gradient.tolist()  # 3 log 1/2 and X'(y - mu)
+        (-2.079442, [0.5, 1.5])
+        >>> found.hessian.tolist()
+        [[-0.75, -0.75], [-0.75, -1.25]]
+        """
+        if dispersion is not None:
+            check("dispersion", dispersion, POSITIVE)
+        if coef is None:
+            check_is_fitted(self)
+            if intercept is not None:
+                raise InvalidArgument("intercept= comes with coef=; leave both out for the fitted weights")
+        fitted = hasattr(self, "coef_")
+        model = self if fitted else copy(self)  # reading rows says what the columns and classes are
+        rows, targets = read_rows(model, X, y, reset=not fitted)
+        problem = problem_of(model, rows, targets, sample_weight, offset, exposure)
+        spread = 1.0
+        if problem.response is not None and problem.response.dispersed:
+            estimated = self.dispersion_ if coef is None and np.isfinite(self.dispersion_) else 1.0
+            spread = float(estimated if dispersion is None else dispersion)
+        elif dispersion is not None:
+            raise InvalidArgument(f"the family {self.family!r} has no dispersion; leave dispersion= out")
+        classes = len(model.classes_) if self.family == "categorical" else 1
+        flat = weights_of(model, coef, intercept, classes, rows.shape[1])
+        return likelihood_at(problem, flat, spread, weight_names(model, getattr(model, "classes_", ())))
+
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def summary(self, level: float = 0.95) -> GlmSummary:
@@ -398,13 +471,8 @@ class GLM(Estimator):
         return node_of(self, columns, max_count)
 
     def _names(self) -> tuple[str, ...]:
-        given = getattr(self, "feature_names_in_", None)
-        own = [str(n) for n in given] if given is not None else [f"x{j}" for j in range(self.n_features_in_)]
-        names = ["intercept", *own] if self.fit_intercept else own
-        if self.family != "categorical":
-            return tuple(names)
-        free = self.classes_ if self._symmetric_ else self.classes_[1:]
-        return tuple(f"{c}: {n}" for c in free for n in names)
+        classes = self.classes_ if self.family == "categorical" else ()
+        return weight_names(self, classes if getattr(self, "_symmetric_", False) else classes[1:])
 
     # -- inside ----------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ References: Heckerman, Geiger & Chickering (1995), "Learning Bayesian networks: 
 statistical data"; Koller & Friedman (2009), sections 17.3 and 18.3. Cost: linear in the cells.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,19 +20,25 @@ from numpy.typing import NDArray
 from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
+from markovia.inference.densities.closed_forms.closed_form import ClosedForm, Elements
+from markovia.inference.densities.closed_forms.closed_questions import ParameterQuestions, Place
+from markovia.inference.posterior_questions import check_element, element_of
+from markovia.inference.result import Info
 from markovia.learning.tables.row_counts import Counts, RowCounts, family_log_likelihood, pooled
 from markovia.learning.tables.table_learner import NodeFamily, TableLearner, normalised_rows
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_level
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class TablePosterior:
+class TablePosterior(ParameterQuestions):
     """The distribution of every node's table after the data.
 
-    Fixed nodes, local models (noisy-or, logistic) and nodes without pseudo-counts have no Dirichlet distribution: they are
-    kept at their value.
+    It is asked what all posteriors are (`sd`, `quantile`, `hdi`, `cdf`, `probability`, `correlation`, ...), by the name of a
+    node for all cells of its table, parents first, or `"wet[0,1]"` for one. Fixed nodes, local models (noisy-or, logistic)
+    and nodes without pseudo-counts have no Dirichlet distribution: they are kept at their value.
 
     Parameters
     ----------
@@ -59,10 +65,30 @@ class TablePosterior:
                 self._alpha[lead] = a + n
                 self._alpha[lead].setflags(write=False)
 
+        self.info = Info("conjugate", exact=True)
+
     @property
     def nodes(self) -> list[str]:
         """The nodes whose tables have a posterior distribution."""
         return [name for name, i in self._at.items() if self._lead[i] in self._alpha]
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The quantities: the tables that have a posterior distribution."""
+        return tuple(self.nodes)
+
+    @cached_property
+    def form(self) -> ClosedForm:  # type: ignore[override]
+        """The distribution of all tables in closed form; tied ones are one quantity, under the name of the first."""
+        named = {self._learner.families[lead].variable.name: alpha for lead, alpha in self._alpha.items()}
+        return ClosedForm({n: Elements(n, "dirichlet", alpha, np.zeros(0)) for n, alpha in named.items()})
+
+    def _in_form(self, name: str) -> Place:
+        quantity, at = element_of(name, self._at)
+        self._row_parameters(quantity)  # says why a node has no distribution
+        lead = self._learner.families[self._lead[self._index(quantity)]].variable.name
+        check_element(quantity, at, self.form.shape(lead))
+        return lead, at
 
     def alpha(self, name: str) -> Factor:
         """Return the Dirichlet parameters of a node's table (pseudo-counts plus counts), parents first, child last.
@@ -77,9 +103,10 @@ class TablePosterior:
         family, alpha = self._row_parameters(name)
         return Factor.of((*family.parents, family.variable), alpha)
 
-    def mean(self, name: str) -> Conditional:
+    def mean(self, name: str | None = None) -> Any:
         """Return the posterior mean of a node's table, which is the fitted table; also of fixed nodes and local models."""
-        return self._tables[self._index(name)]
+        named = self._named(name)
+        return super().mean(named) if element_of(named, self._at)[1] else self._tables[self._index(named)]
 
     def mode(self, name: str) -> Conditional:
         """Return the table of highest posterior density.
@@ -104,13 +131,10 @@ class TablePosterior:
 
     def variance(self, name: str) -> Factor:
         """Return the posterior variance of every cell of a node's table."""
-        family, alpha = self._row_parameters(name)
-        total = alpha.sum(axis=-1, keepdims=True)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            variance = alpha * (total - alpha) / (total**2 * (total + 1.0))
-        return Factor.of((*family.parents, family.variable), variance)
+        family, _ = self._row_parameters(name)
+        return Factor.of((*family.parents, family.variable), self.var(name))
 
-    def interval(self, name: str | None = None, level: float = 0.95) -> "pd.DataFrame":
+    def interval(self, name: str | None = None, level: float = 0.95) -> "pd.DataFrame":  # type: ignore[override]
         """Return a credible interval for every cell of a node's table (equal tails of its Beta distribution).
 
         Parameters
@@ -135,7 +159,7 @@ class TablePosterior:
         """
         import pandas as pd
 
-        check_level(level)
+        check_level("level", level)
         if name is not None:
             family, alpha = self._row_parameters(name)
             axes = (*family.parents, family.variable)
@@ -144,7 +168,7 @@ class TablePosterior:
                 if family.parents
                 else pd.Index(family.variable.states, name=name)
             )
-            return pd.DataFrame(_beta_intervals(alpha, level), index=index)
+            return pd.DataFrame(self._mean_and_ends(name, level), index=index)
         parts = []
         for node in self.nodes:
             family, alpha = self._row_parameters(node)
@@ -154,10 +178,18 @@ class TablePosterior:
             ]
             levels = [[node], given, family.variable.states]
             index = pd.MultiIndex.from_product(levels, names=["node", "given", "state"])
-            parts.append(pd.DataFrame(_beta_intervals(alpha, level), index=index))
+            parts.append(pd.DataFrame(self._mean_and_ends(node, level), index=index))
         if not parts:
             return pd.DataFrame(columns=["mean", "low", "high"])
         return pd.concat(parts)
+
+    def _mean_and_ends(self, name: str, level: float) -> dict[str, Array]:
+        columns = super().mean(name), *super().interval(name, level)
+        return {word: np.ravel(c) for word, c in zip(("mean", "low", "high"), columns, strict=True)}
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return mean and credible interval of every cell of all tables, as `interval()` does."""
+        return self.interval()
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -295,24 +327,3 @@ def _dirichlet_rows(alpha: Array, lengths: NDArray[np.int64], rng: np.random.Gen
     weights = np.exp(logs - np.repeat(top, lengths))
     rows: Array = weights / np.repeat(np.add.reduceat(weights, starts), lengths)
     return rows
-
-
-def _beta_intervals(alpha: Array, level: float) -> Mapping[str, Array]:
-    from scipy.special import betaincinv
-
-    total = alpha.sum(axis=-1, keepdims=True)
-    rest = np.broadcast_to(total, alpha.shape) - alpha
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = alpha / total
-    tail = (1.0 - level) / 2
-    sure = (alpha == 0) | (rest == 0)
-    a, b = np.where(sure, 1.0, alpha), np.where(sure, 1.0, rest)
-    low = np.where(sure, mean, betaincinv(a, b, tail))
-    high = np.where(sure, mean, betaincinv(a, b, 1.0 - tail))
-    return {"mean": mean.ravel(), "low": low.ravel(), "high": high.ravel()}
-
-
-def check_level(level: object) -> None:
-    """Raise unless a credible level is a probability."""
-    if not isinstance(level, int | float | np.number) or not 0.0 < float(level) < 1.0:
-        raise InvalidArgument(f"level is a probability between 0 and 1, not {level!r}")

@@ -85,7 +85,7 @@ class ConditionalField(Labeller):
     def predict_proba(self, X: Any) -> list[Any]:  # noqa: N803
         """Return the marginal distribution of every node, one array (nodes, labels) an instance."""
         scored = self._scored(X)
-        return self._shaped(X, self._cut(self._marginals(scored).beliefs, scored))
+        return self._shaped(X, self._cut(self._node_beliefs(scored), scored))
 
     predict_marginals = predict_proba
 
@@ -99,7 +99,7 @@ class ConditionalField(Labeller):
     def predict_by_node(self, X: Any) -> list[Any]:  # noqa: N803
         """Return each node's most probable label, which makes the expected number of wrong nodes smallest."""
         scored = self._scored(X)
-        codes = self._marginals(scored).beliefs.argmax(axis=1)
+        codes = self._node_beliefs(scored).argmax(axis=1)
         return self._shaped(X, self._cut(self.classes_[codes], scored))
 
     def log_partition(self, X: Any) -> Array:  # noqa: N803
@@ -159,6 +159,14 @@ class ConditionalField(Labeller):
             self._warn_if_wide(scored.fields, "marginals")
         return found
 
+    def _node_beliefs(self, scored: Scored) -> Array:
+        """Return the distribution of every node's label."""
+        return self._marginals(scored).beliefs
+
+    def _node_states(self) -> list[Any]:
+        """Return the names of what a node may be in its Markov network."""
+        return list(self.classes_.tolist())
+
     def _warn_if_wide(self, fields: Fields, what: str) -> None:
         """Say that "auto" did not find exact marginals everywhere."""
         if any(fields.plan(int(g)) is None for g in np.flatnonzero(~fields.forest)):
@@ -192,15 +200,15 @@ class ConditionalField(Labeller):
         first, last = int(fields.node_ptr[g]), int(fields.node_ptr[g + 1])
         names = graph.names if graph is not None else None
         listed = names if names is not None else [f"y{i}" for i in range(last - first)]
-        states = Variable("y", self.classes_.tolist()).states
+        states = Variable("y", self._node_states()).states
         variables = [Variable.of(n, states) for n in listed]
         edges = slice(int(fields.edge_ptr[g]), int(fields.edge_ptr[g + 1]))
-        factors = Factor.many(zip(variables), list(_weights(scored.scores[first:last])))
+        factors = Factor.many(zip(variables), list(exponentials(scored.scores[first:last])))
         ends = zip(
             (fields.tails[edges] - first).tolist(), (fields.heads[edges] - first).tolist(), strict=True
         )
         scopes = [(variables[a], variables[b]) for a, b in ends]
-        factors += Factor.many(scopes, list(_weights(scored.tables[fields.row[edges]])))
+        factors += Factor.many(scopes, list(exponentials(scored.tables[fields.row[edges]])))
         return MarkovNetwork(variables, factors)
 
     def _codes(self, labels: Any, scored: Scored) -> Ints:
@@ -239,7 +247,7 @@ def largest_range(logs: Array) -> float:
     return float(np.ptp(logs.reshape(len(logs), -1), axis=1).max(initial=0.0)) if logs.size else 0.0
 
 
-def _weights(logs: Array) -> Array:
+def exponentials(logs: Array) -> Array:
     """Return exponentials of log tables, read-only; tables with huge entries are lowered, those with tiny ones raised."""
     axes = tuple(range(1, logs.ndim))
     top = logs.max(axis=axes, keepdims=True) if logs.size else np.zeros((0,) + (1,) * len(axes))

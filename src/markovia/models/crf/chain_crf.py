@@ -8,28 +8,32 @@ Sutton and McCallum (2012); CRFsuite (Okazaki 2007) for features by name. Cost o
 plus labels times features of a token).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from markovia.data.text.tokens import FewWeights, Tokens
 from markovia.errors import InvalidArgument
+from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.variable import Variable
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
 from markovia.learning.conditional_fields.chain_objective import ChainObjective, ChainWeights, chain_of
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.label_constraints import allowed_moves, refuse_forbidden
+from markovia.learning.conditional_fields.label_histories import HistoryObjective, LabelHistories
 from markovia.learning.conditional_fields.online_chain import learn_online
 from markovia.learning.conditional_fields.reading import chain_edges
 from markovia.learning.conditional_fields.stochastic_training import descend
-from markovia.models.crf.base import Scored, sorted_labels
+from markovia.models.crf.base import Scored, exponentials, sorted_labels
 from markovia.models.crf.crf import CRF, log_weights
 from markovia.models.crf.tagger import Coded, Tagger
+from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.optimise.minimise import Minimum
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, PenaltyOrNone, Positive
+from markovia.runtime.checks import Count, PenaltyOrNone, Positive, Several, Whole, check_options
 from markovia.runtime.seeds import generator
 
 Solver = Literal["lbfgs", "sgd", "max-margin", "perceptron", "passive-aggressive"]
@@ -50,6 +54,12 @@ class ChainCRF(Tagger):
         `c2` is `1 / C`.
     l1
         The weight of a penalty on absolute values, which makes weights zero; CRFsuite's `c1`.
+    order
+        How many labels before the next one count: with 2 there are weights for three labels in a row beside those for two.
+        Exact, on a chain whose states are histories of labels; the cost is tokens times labels to the power of `2 * order`.
+    positions
+        How many transitions at the beginning, and at the end, have weights of their own beside those for all: `(0, 1)`
+        learns what two labels words end in.
     start_end
         Whether the first and last position have weights of their own. None: only where features have no names; with names
         the model is CRFsuite's, in which everything is a named feature.
@@ -83,6 +93,9 @@ class ChainCRF(Tagger):
         Weights of features, shape (labels, features), and intercepts; a scipy sparse matrix where there are very many.
     transitions_
         The log weight of label b after label a, shape (labels, labels); minus infinity where it is forbidden.
+    ngrams_
+        With `order` or `positions` the log weights of labels after histories of one, two, ... labels, shape (1 + positions,
+        histories, labels), those for all places first; `transition_features_` and `position_features_` have them by labels.
     start_, end_
         The log weight of each label at the first and last position.
     feature_names_
@@ -109,6 +122,8 @@ class ChainCRF(Tagger):
     """
 
     edge_C: PenaltyOrNone = None  # noqa: N815
+    order: Count = 1
+    positions: Annotated[Sequence[int], Several(Whole(0), "two whole numbers, 0 or more", 2)] = (0, 0)
     start_end: bool | None = None
     fit_intercept: bool | None = None
     all_possible_states: bool | None = None
@@ -130,20 +145,31 @@ class ChainCRF(Tagger):
         def setting(given: bool | None, otherwise: bool) -> bool:
             return otherwise if given is None else bool(given)
 
-        return ChainObjective(
-            tokens,
-            coded[0],
-            len(classes),
-            C=self.C,
-            edge_C=self.C if self.edge_C is None else self.edge_C,
-            l1=self.l1,
-            intercept=setting(self.fit_intercept, not named),
-            ends=setting(self.start_end, not named),
-            all_states=setting(self.all_possible_states, not named),
-            all_pairs=setting(self.all_possible_transitions, not named),
-            allowed=allowed,
-            margin=self.solver == "max-margin",
-        )
+        histories = self._histories_of(len(classes))
+        options: dict[str, Any] = {
+            "C": self.C,
+            "edge_C": self.C if self.edge_C is None else self.edge_C,
+            "l1": self.l1,
+            "intercept": setting(self.fit_intercept, not named),
+            "ends": setting(self.start_end, not named),
+            "all_states": setting(self.all_possible_states, not named),
+            "all_pairs": setting(self.all_possible_transitions, not named),
+            "allowed": allowed,
+            "margin": self.solver == "max-margin",
+        }
+        if histories is None:
+            return ChainObjective(tokens, coded[0], len(classes), **options)
+        if self.solver in ("perceptron", "passive-aggressive"):
+            raise InvalidArgument(
+                f"solver={self.solver!r} is for order=1 without positions=; use 'lbfgs', 'sgd' or 'max-margin'"
+            )
+        return HistoryObjective(tokens, coded[0], histories, **options)
+
+    def _histories_of(self, k: int) -> LabelHistories | None:
+        """Return the states of the chain, where they are not labels."""
+        check_options(self)
+        found = LabelHistories(k, self.order, *self.positions)
+        return found if found.longer else None
 
     def _solve(self, objective: ChainObjective, n: int) -> Minimum:
         rng = generator(self.random_state)
@@ -175,7 +201,12 @@ class ChainCRF(Tagger):
             self.coef_ = csc_matrix((columns.values, columns.labels, columns.starts), shape=shape)
         else:
             self.coef_ = columns.T
-        self.transitions_, self.intercept_ = weights.transitions, weights.intercept
+        self.intercept_ = weights.intercept
+        self._histories = self._histories_of(len(weights.start))
+        self.transitions_ = weights.transitions
+        if self._histories is not None:
+            self.ngrams_ = weights.transitions
+            self.transitions_ = self.ngrams_[0, : self._histories.k]
         self.start_, self.end_ = weights.start, weights.end
 
     @classmethod
@@ -189,6 +220,7 @@ class ChainCRF(Tagger):
         start: ArrayLike | None = None,
         end: ArrayLike | None = None,
         feature_names: Iterable[str] | None = None,
+        ngrams: Mapping[Any, float] | None = None,
         **settings: Any,
     ) -> Self:
         """Build a chain from known weights.
@@ -205,6 +237,9 @@ class ChainCRF(Tagger):
             One weight a label each; zero if left out.
         feature_names
             The names of the columns, for features by name.
+        ngrams
+            Log weights beside those of transitions: of labels in a row, `("i", "n", "g")`, up to `order + 1` of them, or of
+            such at a place, `(-1, ("e", "r"))`, as in `position_features_`.
         settings
             As in the class.
         """
@@ -223,7 +258,9 @@ class ChainCRF(Tagger):
         made = cls(**settings)
         made._set_names(plain.classes_, feature_names, plain.coef_.shape[1])
         columns = np.ascontiguousarray(plain.coef_.T)
-        made._set_weights(ChainWeights(columns, plain.edge_coef_[0], plain.intercept_, ends[0], ends[1]))
+        own = LabelHistories(len(order), made.order, *made.positions)
+        moves = _ngram_table(own, plain.edge_coef_[0], ngrams or {}, plain.classes_.tolist())
+        made._set_weights(ChainWeights(columns, moves, plain.intercept_, ends[0], ends[1]))
         return made
 
     @property
@@ -240,15 +277,50 @@ class ChainCRF(Tagger):
         }
 
     @property
-    def transition_features_(self) -> dict[tuple[Any, Any], float]:
-        """The weights of pairs of labels that are not zero, by (label, next label)."""
+    def transition_features_(self) -> dict[tuple[Any, ...], float]:
+        """The weights of labels in a row that are not zero, by these labels: pairs, and longer ones with `order`."""
         self._need_fit()
-        classes = self.classes_.tolist()
-        rows, columns = np.nonzero(self.transitions_)
+        return self._named_weights(self.transitions_ if self._histories is None else self.ngrams_[0])
+
+    @property
+    def position_features_(self) -> dict[tuple[int, tuple[Any, ...]], float]:
+        """The weights of places that are not zero, by place and labels: 1, 2, ... from the beginning, or -1, ... the end."""
+        self._need_fit()
+        own = self._histories
+        if own is None:
+            return {}
+        places = [*range(1, own.first + 1), *(-j for j in range(1, own.last + 1))]
         return {
-            (classes[a], classes[b]): float(self.transitions_[a, b])
+            (place, labels): w
+            for place, table in zip(places, self.ngrams_[1:], strict=True)
+            for labels, w in self._named_weights(table).items()
+        }
+
+    def _named_weights(self, table: Array) -> dict[tuple[Any, ...], float]:
+        """Return weights (histories, labels) that are not zero, by labels."""
+        classes = self.classes_.tolist()
+        names = [(c,) for c in classes] if self._histories is None else self._histories.names(classes)
+        rows, columns = np.nonzero(table)
+        return {
+            (*names[a], classes[b]): float(table[a, b])
             for a, b in zip(rows.tolist(), columns.tolist(), strict=True)
         }
+
+    def network(self, x: Any) -> MarkovNetwork:
+        """Return the Markov network over the labels of one sequence, `y0`, `y1`, ..., for any question and engine."""
+        own = self._histories
+        if own is None:
+            return super().network(x)
+        tokens = self.prepare([x])
+        states = Variable("y", self.classes_.tolist()).states
+        variables = [Variable.of(f"y{t}", states) for t in range(len(tokens))]
+        factors = Factor.many(zip(variables), list(exponentials(self._weights.scores(tokens))))
+        moves = own.expand(self.ngrams_)[own.places(tokens.chains)] if len(tokens) else self.ngrams_
+        for t in range(1, len(tokens)):  # one table over as many labels as count
+            n = min(t, own.order)
+            table = moves[t, own.starts[n - 1] : own.starts[n]].reshape((1,) + (own.k,) * (n + 1))
+            factors += Factor.many([tuple(variables[t - n : t + 1])], list(exponentials(table)))
+        return MarkovNetwork(variables, factors)
 
     # -- inside ------------------------------------------------------------------------------------------------
 
@@ -256,7 +328,10 @@ class ChainCRF(Tagger):
         return int(self.coef_.shape[1])
 
     def _lattice(self, tokens: Tokens) -> tuple[HiddenChain, Observed, Array]:
-        return chain_of(self._weights.scores(tokens), self.transitions_, tokens.chains)
+        scores = self._weights.scores(tokens)
+        if self._histories is not None:
+            return self._histories.chain(scores, self.ngrams_, tokens.chains)
+        return chain_of(scores, self.transitions_, tokens.chains)
 
     def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
         tokens = self.prepare(inputs)
@@ -265,3 +340,21 @@ class ChainCRF(Tagger):
         fields = Fields.of(len(self.classes_), tokens.offsets, edge_ptr, tails, heads, ones, share=not own)
         tables = np.repeat(self.transitions_[None], len(fields.rows), axis=0)
         return Scored(fields, self._weights.scores(tokens), tables)
+
+
+def _ngram_table(own: LabelHistories, pairs: Array, ngrams: Mapping[Any, float], classes: list[Any]) -> Array:
+    """Return weights (places, histories, labels) of pairs of labels and of n-grams by labels; of pairs alone (k, k)."""
+    first, last, order = own.first, own.last, own.order
+    found = np.zeros((1 + first + last, len(own.label), own.k))
+    found[0, : own.k] = pairs
+    rows = {names: at for at, names in enumerate(own.names(classes))}
+    for key, weight in ngrams.items():
+        place, labels = key if len(key) == 2 and isinstance(key[1], tuple) else (0, key)
+        history, label = tuple(labels[:-1]), labels[-1]
+        if not -last <= place <= first or history not in rows or label not in classes:
+            raise InvalidArgument(
+                f"ngrams= has {key!r}; it is two to {order + 1} of the labels {classes!r}, or a place from {-last} to "
+                f"{first} and such, as order= and positions= say"
+            )
+        found[place if place >= 0 else first - place, rows[history], classes.index(label)] += weight
+    return found if own.longer else found[0]

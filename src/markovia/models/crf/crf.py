@@ -171,16 +171,10 @@ class CRF(ConditionalField):
             fields,
             self._columns(inputs),
             code_labels(labels, classes),
-            edge_weights=self.edge_weights,
-            C=self.C,
-            edge_C=self.C if self.edge_C is None else self.edge_C,
-            l1=self.l1,
-            intercept=self.fit_intercept,
-            method=self.inference,
             sampler=FieldSampler.of(fields, rng) if self.inference == "gibbs" else None,
-            damping=self.damping,
+            **self._objective_settings(),
         )
-        lower = np.where(objective.is_edge, 0.0, -np.inf) if self.attractive else None
+        lower = self._lower_bounds(objective)
         start = np.zeros(objective.size)
         if self.solver == "sgd":
             found = descend(
@@ -209,12 +203,32 @@ class CRF(ConditionalField):
                     clock=clock,
                     bar=True,
                 )
+        return self._trained(objective, found, classes, inputs.vocabulary)
+
+    def _objective_settings(self) -> dict[str, Any]:
+        return {
+            "edge_weights": self.edge_weights,
+            "C": self.C,
+            "edge_C": self.C if self.edge_C is None else self.edge_C,
+            "l1": self.l1,
+            "intercept": self.fit_intercept,
+            "method": self.inference,
+            "damping": self.damping,
+        }
+
+    def _lower_bounds(self, objective: PairwiseObjective) -> Array | None:
+        return np.where(objective.is_edge, 0.0, -np.inf) if self.attractive else None
+
+    def _trained(
+        self, objective: PairwiseObjective, found: Minimum, classes: NDArray[Any], vocabulary: Vocabulary | None
+    ) -> Self:  # fmt: skip
+        """Keep what training found, and warn where that is not what was asked for."""
         self._warn(found, objective.error)
         if self.inference == "auto":
-            self._warn_if_wide(fields, "training")
+            self._warn_if_wide(objective.fields, "training")
         node, edge = objective.unpack(found.point)
         self.classes_ = classes
-        self._take_weights(node.copy(), edge.copy(), inputs.vocabulary)
+        self._take_weights(node.copy(), edge.copy(), vocabulary)
         self.training_ = found
         self.n_iter_ = found.iterations
         return self

@@ -3,30 +3,36 @@
 The network says how well each label suits each node and each pair of labels each edge; the field couples the labels.
 The gradient of log Z by the scores is the marginals, so a step is: scores from the network (forward), exact or
 approximate marginals of the labels in compiled code, then marginals minus observed labels through the network
-backwards. Nothing is differentiated through inference, and any graph and any method of `CRF` works. References: Peng,
-Bo and Xu (2009), conditional neural fields; Do and Artieres (2010). Training is Adam (Kingma and Ba 2015) on
+backwards. Nothing is differentiated through inference, and any graph and any method of `CRF` works, unless inference of a
+fixed number of steps is asked for, which is trained as it will be used. References: Peng, Bo and Xu (2009), conditional
+neural fields; Do and Artieres (2010); Domke (2013) for steps. Training is Adam (Kingma and Ba 2015) on
 mini-batches; it is not convex. Cost of a step: the network's, plus one pass of inference.
 """
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Self
+from itertools import pairwise
+from typing import Annotated, Any, Literal, Self, cast
 
 import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.factors.distributions.checked_numbers import finite_numbers
+from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import FieldSampler, Method
 from markovia.learning.conditional_fields.neural_fields import (
     NeuralFieldLoss,
+    PotentialNetwork,
     Potentials,
     field_graphs,
     potential_network,
     split_module,
 )
 from markovia.learning.conditional_fields.reading import code_labels, read_labels
+from markovia.learning.conditional_fields.unrolled_inference import UNROLLED, Unrolled, UnrolledFieldLoss
 from markovia.models.crf.base import ConditionalField, Scored
 from markovia.optimise.training import Training
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, Damping, Kind, Positive, Tolerance, check_options
 from markovia.runtime.double_precision import x64
 from markovia.runtime.seeds import generator
@@ -50,7 +56,11 @@ class NeuralCRF(ConditionalField):
     weight_decay
         The penalty `weight_decay * ||params||^2`, shared out over the instances.
     inference, decoding, damping
-        As in `CRF`.
+        As in `CRF`; besides "unrolled-mean-field" or "unrolled-bp": `steps` steps of mean field or belief propagation, whose
+        last beliefs of the observed labels are what training maximises, through all steps, and what predictions are made of.
+        `log_prob`, `log_partition`, `predict_edges` and `network` are about the field itself all the same.
+    steps
+        How many steps are unrolled.
     epochs, batch_size, learning_rate
         Passes over the data, instances a step, and Adam's step size.
     tol
@@ -92,7 +102,8 @@ class NeuralCRF(ConditionalField):
     _: KW_ONLY
     graph: Any = "chain"
     weight_decay: Tolerance = 0.0
-    inference: Method = "auto"
+    inference: Literal[Method, Unrolled] = "auto"  # type: ignore[assignment]
+    steps: Count = 10
     decoding: Any = "auto"
     damping: Damping = 0.0
     epochs: Count = 50
@@ -128,10 +139,7 @@ class NeuralCRF(ConditionalField):
             if len(classes) < fields.k:
                 classes = _filled(classes, fields.k)
             sampler = FieldSampler.of(fields, rng) if self.inference == "gibbs" else None
-            objective = NeuralFieldLoss(
-                network, inputs, fields, code_labels(flat, classes), self.inference, self.damping, sampler,
-                self.weight_decay,
-            )  # fmt: skip
+            objective = self._loss(network, inputs, fields, code_labels(flat, classes), sampler)
             training = Training(
                 epochs=self.epochs,
                 batch=self.batch_size,
@@ -154,6 +162,34 @@ class NeuralCRF(ConditionalField):
                 ConvergenceWarning,
             )
         return self
+
+    def _loss(
+        self, network: PotentialNetwork, inputs: list[Any], fields: Fields, codes: Ints, sampler: FieldSampler | None = None
+    ) -> NeuralFieldLoss:  # fmt: skip
+        """Return what training minimises."""
+        if self.inference in UNROLLED:
+            return UnrolledFieldLoss(
+                network, inputs, fields, codes, damping=self.damping, weight_decay=self.weight_decay,
+                unrolled=cast(Unrolled, self.inference), steps=self.steps,
+            )  # fmt: skip
+        how = cast(Method, self.inference)
+        return NeuralFieldLoss(network, inputs, fields, codes, how, self.damping, sampler, self.weight_decay)
+
+    def _node_beliefs(self, scored: Scored) -> Array:
+        if self.inference not in UNROLLED:
+            return super()._node_beliefs(scored)
+        fields, labels = scored.fields, np.zeros(len(scored.scores), dtype=np.int64)
+        with x64():
+            loss = self._loss(potential_network(self._function), [], fields, labels)
+            assert isinstance(loss, UnrolledFieldLoss)
+            cuts = zip(pairwise(fields.node_ptr.tolist()), pairwise(fields.edge_ptr.tolist()), strict=True)
+            scores = [(scored.scores[slice(*own)], scored.tables[slice(*links)]) for own, links in cuts]
+            return loss.beliefs(np.arange(fields.n_graphs), scores)
+
+    def _best(self, scored: Scored) -> Ints:
+        if self.inference in UNROLLED:  # the best label of each node, as trained
+            return np.asarray(self._node_beliefs(scored).argmax(axis=1))
+        return super()._best(scored)
 
     def _scored(self, inputs: Any, *, own: bool = False) -> Scored:
         self._need_fit()

@@ -6,7 +6,7 @@ are the hidden chain's (`inference/sequences/hidden_chain.py`): Viterbi paths, m
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, Generic, Self, TypeAlias, TypeVar
@@ -17,14 +17,25 @@ from numpy.typing import NDArray
 from markovia.data.sequences.sequences import Lengths
 from markovia.data.text.tokens import MISSING, Tokens, read_tags, read_tokens
 from markovia.data.text.vocabulary import Vocabulary
-from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
+from markovia.errors import ConvergenceWarning, InvalidArgument, Unanswered, warn_user
 from markovia.inference.sequences.hidden_chain import HiddenChain, Observed
+from markovia.inference.sequences.state_results import DecodedPaths
+from markovia.learning.conditional_fields.label_histories import LabelHistories
 from markovia.learning.conditional_fields.marginals import Method
 from markovia.models.crf.base import ConditionalField, Labeller
 from markovia.optimise.minimise import Minimum, minimise
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Count, Penalty, Positive, Tolerance, Whole, check, check_options
+from markovia.runtime.checks import (
+    Count,
+    NumberRange,
+    Penalty,
+    Positive,
+    Tolerance,
+    Whole,
+    check,
+    check_options,
+)
 from markovia.runtime.clock import Clock
 from markovia.runtime.seeds import Seed
 
@@ -264,10 +275,97 @@ class Tagger(TokenLabeller[NDArray[Any]], ConditionalField):
     """A model of one label a token, in which labels depend on their neighbours."""
 
     inference: Method = "auto"
+    _histories: LabelHistories | None = None
+    """What the states of the chain are, where they are not labels."""
 
     @abstractmethod
     def _lattice(self, tokens: Tokens) -> tuple[HiddenChain, Observed, Array]:
         """Return the chain of labels, what it sees, and what to add to its log masses, one number a sequence."""
+
+    def predict(
+        self, X: Any, lengths: Lengths = None, *, by: str | None = None, beam: int | None = None  # noqa: N803
+    ) -> DecodedPaths:  # fmt: skip
+        """Return the most probable labelling of each sequence (Viterbi).
+
+        With `beam` only so many labels go on at each token, which is quicker where there are many. `gap` of the list then
+        has how much larger log P(y | x) of another labelling can be, zero where the labelling is proved to be a best one.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> X, y = [["a", "b", "a"], ["b", "b"]], [["U", "V", "U"], ["V", "V"]]
+        >>> tagger = mk.crf.ChainCRF().fit(X, y)
+        >>> best = tagger.predict(X, beam=1)
+        >>> best[0].tolist(), best.gap.tolist()
+        (['U', 'V', 'U'], [0.0, 0.0])
+        """
+        check("beam", beam, Whole(1, none=True))
+        tokens = self.prepare(X, lengths, by=by)
+        gaps = np.zeros(len(tokens.names))
+        if beam is None or not len(tokens):
+            codes = self._most_probable(tokens)[0][0]
+        else:
+            chain, seen, _ = self._lattice(tokens)
+            states, logs, gaps[tokens.full] = chain.beam(seen, beam)
+            codes = self._as_labels(states)
+            if (logs == -np.inf).any():
+                raise Unanswered(
+                    f"all labellings of a sequence left the beam; say a larger beam= than {beam}, or none"
+                )
+        return DecodedPaths.of(tokens.split(self.classes_[codes]), None, gaps)
+
+    def best_among(
+        self, X: Any, labellings: Iterable[Sequence[Any]], k: int = 1, lengths: Lengths = None, *,  # noqa: N803
+        by: str | None = None, bonus: float = np.inf,
+    ) -> list[tuple[NDArray[Any], Array]]:  # fmt: skip
+        """Return the k most probable labellings of each sequence where those of a dictionary count more, best first.
+
+        P(y | x) is multiplied by `exp(bonus)` for labellings of the dictionary, such as letters that are a word, and
+        normalised again, exactly: the sum over all others is one minus that over the dictionary. Cost: a pass of the chain
+        for each sequence and each labelling of its length.
+
+        Parameters
+        ----------
+        X, lengths, by
+            Sequences; see `fit`.
+        labellings
+            The dictionary: strings or lists of labels, of any lengths; labels that training never met make one impossible.
+        k
+            How many; there are fewer where fewer are possible.
+        bonus
+            What being in the dictionary adds to the log weight; infinity where nothing else may be.
+
+        Returns
+        -------
+            For each sequence the labellings (k, tokens) and the logarithms of their new probabilities.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> reader = mk.ChainCRF.from_weights(list("acot"), np.eye(4), np.zeros((4, 4)))
+        >>> seen = [np.log([[0.1, 0.6, 0.3, 1e-3], [0.4, 0.1, 0.5, 1e-3], [1e-3, 1e-3, 1e-3, 1.0]])]
+        >>> "".join(reader.predict(seen)[0]), "".join(reader.best_among(seen, ["cat", "act", "oats"])[0][0][0])
+        ('cot', 'cat')
+        """
+        check("k", k, Whole(1))
+        check("bonus", bonus, NumberRange(0.0, said="a number, 0 or more, or infinity"))
+        tokens = self.prepare(X, lengths, by=by)
+        place = {label: i for i, label in enumerate(self.classes_.tolist())}
+        by_length: dict[int, dict[tuple[int, ...], None]] = {}
+        for entry in labellings:
+            if all(label in place for label in entry):
+                by_length.setdefault(len(entry), {})[tuple(place[label] for label in entry)] = None
+        sizes = np.diff(tokens.offsets).tolist()
+        free = self.k_best(tokens, k) if bonus < np.inf else [None] * len(sizes)
+        found = []
+        for i, (n, best) in enumerate(zip(sizes, free, strict=True)):
+            codes = np.array(list(by_length.get(n, {})), dtype=np.int64).reshape(-1, n)
+            logs = np.zeros(len(codes))
+            if codes.size:
+                same, _ = tokens.some(np.full(len(codes), i))
+                logs = self._log_probs(same, (codes.ravel(),))
+            found.append(_with_bonus(self.classes_[codes], logs, best, k, bonus))
+        return found
 
     def predict_edges(self, X: Any, lengths: Lengths = None, *, by: str | None = None) -> list[Array]:  # noqa: N803
         """Return the joint distribution of two labels in a row, one array (tokens - 1, labels, labels) a sequence."""
@@ -275,26 +373,30 @@ class Tagger(TokenLabeller[NDArray[Any]], ConditionalField):
         if not len(tokens):
             return tokens.split(np.zeros((0, len(self.classes_), len(self.classes_))))
         chain, seen, _ = self._lattice(tokens)
-        return [one[1:] for one in tokens.split(chain.pairs(seen))]
+        pairs, own = chain.pairs(seen), self._histories
+        if own is not None:
+            pairs = own.by_label(own.by_label(pairs).swapaxes(1, 2)).swapaxes(1, 2)
+        return [one[1:] for one in tokens.split(pairs)]
 
     # -- inside ------------------------------------------------------------------------------------------------
 
     def _viterbi(self, tokens: Tokens) -> Coded:
         chain, seen, _ = self._lattice(tokens)
-        return (chain.best(seen)[0],)
+        return (self._as_labels(chain.best(seen)[0]),)
 
     def _ranked(self, tokens: Tokens, k: int) -> tuple[Coded, Array]:
         chain, seen, _ = self._lattice(tokens)
         paths, logs = chain.ranked(seen, k)
-        return (paths,), logs - chain.filter(seen).log_probs[:, None]
+        return (self._as_labels(paths),), logs - chain.filter(seen).log_probs[:, None]
 
     def _drawn(self, tokens: Tokens, n: int, seed: Seed) -> Coded:
         chain, seen, _ = self._lattice(tokens)
-        return (chain.draw(seen, n, seed),)
+        return (self._as_labels(chain.draw(seen, n, seed)),)
 
     def _label_marginals(self, tokens: Tokens) -> Array:
         chain, seen, _ = self._lattice(tokens)
-        return chain.smooth(seen).sums
+        beliefs = chain.smooth(seen).sums
+        return beliefs if self._histories is None else self._histories.by_label(beliefs)
 
     def _log_masses(self, tokens: Tokens) -> Array:
         chain, seen, more = self._lattice(tokens)
@@ -303,15 +405,37 @@ class Tagger(TokenLabeller[NDArray[Any]], ConditionalField):
     def _log_probs(self, tokens: Tokens, coded: Coded) -> Array:
         # the mass of labellings that agree with the labels there are, over that of all
         chain, seen, _ = self._lattice(tokens)
-        codes = coded[0]
-        has = np.flatnonzero(codes >= 0)
-        tied = np.where((codes < 0)[:, None], seen.logs, -np.inf)
-        tied[has, codes[has]] = seen.logs[has, codes[has]]
+        codes = coded[0][:, None]
+        agrees = (codes < 0) | (codes == self._as_labels(np.arange(seen.logs.shape[1])))
+        tied = np.where(agrees, seen.logs, -np.inf)
         agreed = chain.filter(Observed.of(tied, tokens.chains)).log_probs
         return np.asarray(agreed - chain.filter(seen).log_probs)
 
+    def _as_labels(self, states: Ints) -> Ints:
+        """Return the labels of states of the chain."""
+        return states if self._histories is None else self._histories.label[states]
+
     def _shown(self, tokens: Tokens, coded: Coded) -> list[NDArray[Any]]:
         return [self.classes_[one.T] for one in tokens.split(coded[0].T)]
+
+
+def _with_bonus(
+    entries: NDArray[Any], logs: Array, best: tuple[NDArray[Any], Array] | None, k: int, bonus: float
+) -> tuple[NDArray[Any], Array]:
+    """Return the k best, with a bonus, of a dictionary and of the k best labellings of all; no other can be among them."""
+    inside = np.logaddexp.reduce(logs) if len(logs) else -np.inf
+    if best is None:
+        raised = logs - inside if inside > -np.inf else logs
+    else:
+        with np.errstate(divide="ignore"):
+            mass = np.logaddexp(np.log1p(-min(float(np.exp(inside)), 1.0)), bonus + inside)
+        known = set(map(tuple, entries.tolist()))
+        other = [i for i, y in enumerate(best[0].tolist()) if tuple(y) not in known]
+        entries = np.concatenate([entries, best[0][other]])
+        raised = np.concatenate([logs + bonus, best[1][other]]) - mass
+    order = np.argsort(-raised, kind="stable")[:k]
+    order = order[raised[order] > -np.inf]
+    return entries[order], raised[order]
 
 
 def _no_tokens(n: int) -> Coded:

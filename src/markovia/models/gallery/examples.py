@@ -3,8 +3,8 @@
 They are small enough to check by hand and famous enough to compare with a book: `sprinkler`, `student`, `asia`,
 `cancer`, `earthquake`, `monty_hall`, `wet_grass`, `misconception` and `dishonest_casino`. The models of
 worked examples (`three_chain`, `chain_crf`, `rain_chain` and others) are written down in
-`markovia.models.gallery.textbook_examples`. `names()` lists all of them and `get()` builds one by name. `roll_call()` is
-a data set: votes of a senate over time.
+`markovia.models.gallery.textbook_examples`. `names()` lists all of them and `get()` builds one by name. `roll_call()` and
+`rain_months()` are data sets: votes of a senate over time, and rainy days.
 
 >>> from markovia.models.gallery import examples
 >>> print(examples.get("monty-hall").query("car", given={"choice": 1, "opened": 3}))
@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 from markovia.errors import InvalidArgument, did_you_mean
 from markovia.factors.tables.factor import Factor
+from markovia.models.gallery.rain_months import rain_months as rain_months
 from markovia.models.gallery.roll_call import roll_call as roll_call
 from markovia.models.gallery.textbook_examples import (
     chain_crf,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, TooLarge
+from markovia.errors import InvalidArgument, TooLarge, UnsupportedModel
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import Variable
@@ -31,6 +31,7 @@ from markovia.models.graphical.arguments import Given, Impossible, Rows
 from markovia.models.graphical.model_core import ModelCore
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import Choice, check
 from markovia.runtime.clock import Stopwatch
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import generator
@@ -103,7 +104,7 @@ class GraphicalModel(ModelCore):
         asked = [n for n in names if n not in fixed] if fixed else names
         question = "joint" if len(asked) > 1 else "marginals"
         watch = Stopwatch()
-        chosen = engine_for(engine, problem, time_limit, question)
+        chosen = engine_for(engine, problem, time_limit, question, names)
         with asking(chosen, problem, question):
             answer: Any = chosen.joint(problem, asked)
             self._check_possible(answer.log_mass, problem, chosen, answer.record)
@@ -332,8 +333,12 @@ class GraphicalModel(ModelCore):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
+        by: str | None = None,
     ) -> float | Array:
         """Return log P(evidence); minus infinity if it is impossible.
+
+        With `by="row"`, of a model whose observed nodes are on a plate of rows that are independent given the parameters,
+        return one number a row: exact where all else is summed out, else by the weights of the guide's proposals.
 
         For many rows of evidence (a frame, a list of mappings or files, as in `marginals`) return an array with one number
         a row.
@@ -351,6 +356,8 @@ class GraphicalModel(ModelCore):
         >>> mk.examples.sprinkler().log_evidence(given=[{"wet": "yes"}, {"rain": "yes", "wet": None}]).round(4).tolist()
         [-0.4353, -0.6931]
         """
+        if by is not None:
+            return self._row_log_evidence(given, engine, time_limit, by)
         rows = _rows(given)
         if rows is not None:
             logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
@@ -359,6 +366,16 @@ class GraphicalModel(ModelCore):
         chosen = engine_for(engine, problem, time_limit, "log_mass")
         mass = float(self._mass(chosen, problem))
         return mass if self.normalised else mass - self._log_z(chosen)
+
+    def _row_log_evidence(self, given: Any, engine: Any, time_limit: float | None, by: str) -> Array:
+        from markovia.inference.densities.engines.amortised import Amortised, row_log_evidence
+
+        check("by", by, Choice(("row",)))
+        chosen = get_engine("amortised" if engine == "auto" else engine, time_limit)
+        if not isinstance(chosen, Amortised):
+            raise InvalidArgument(f"by='row' is answered by engine='amortised', not {chosen.name!r}")
+        problem = self._problem(given, "auto", None, "impute")
+        return row_log_evidence(problem, chosen)
 
     @overload
     def log_partition(
@@ -431,7 +448,15 @@ class GraphicalModel(ModelCore):
         ------
         TooLarge
             If the table would have more than `max_entries` entries.
+        UnsupportedModel
+            If a variable is a number, of which there is no table.
         """
+        number = next((n for n, v in self._variables.items() if isinstance(v, Quantity)), None)
+        if number is not None:
+            raise UnsupportedModel(
+                f"the joint table is one of states, and {number!r} is a number; query([...]) of several variables is their "
+                "joint distribution, numbers or not"
+            )
         entries = prod(len(v) for v in self._variables.values())
         if entries > max_entries:
             raise TooLarge(

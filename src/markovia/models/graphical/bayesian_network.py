@@ -34,6 +34,7 @@ from markovia.models.graphical.differences import (
 from markovia.models.graphical.directed_model import without_direction
 from markovia.models.graphical.editing_verbs import EditingVerbs, parent_list
 from markovia.models.graphical.fit_verbs import FitVerbs
+from markovia.models.graphical.guide_verbs import GuideVerbs
 from markovia.models.graphical.model import Model
 from markovia.models.graphical.one_line import parse_one_line
 from markovia.models.graphical.score_verbs import ScoreVerbs
@@ -45,7 +46,7 @@ from markovia.runtime.keyword_advice import guided
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
 
 
-class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
+class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
     """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
 
     Parameters
@@ -214,6 +215,7 @@ class BayesianNetwork(EditingVerbs, FitVerbs, ScoreVerbs, Model):
         twin._variables = dict(self._variables)
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
+        twin._parameters, twin._guides = dict(self._parameters), dict(self._guides)
         twin._assumed, twin._fit, twin._learned = set(self._assumed), self._fit, self._learned
         twin._unsettled = self._unsettled
         twin.properties = dict(self.properties)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import DuplicateName, InvalidArgument, TooLarge, check_known
+from markovia.errors import DuplicateName, InvalidArgument, TooLarge, UnsupportedModel, check_known
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.separation.independencies import (
@@ -95,6 +96,10 @@ def with_names(
 
 def with_states(variable: Variable, states: Mapping[State, State] | Sequence[State]) -> Variable:
     """Return a variable with renamed states: a mapping from old to new, or all new ones in order."""
+    if isinstance(variable, Quantity):
+        raise UnsupportedModel(
+            f"{variable.name!r} is a number and has no states to rename; rename() is for its name"
+        )
     if isinstance(states, Mapping):
         for state in states:
             variable.index(state)

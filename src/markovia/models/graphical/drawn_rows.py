@@ -41,7 +41,13 @@ def predicted(
     from markovia.inference.densities.program.program import program_of
     from markovia.inference.densities.program.simulation import kept_latents
 
-    old = post.program.layout
+    program = post.program
+    if program is None:  # it was loaded: the model and the data that it kept make its program again
+        lengths, columns = post.plates()
+        problem = model._problem({**lengths, **post.data("input"), **post.data("observed")})
+        along = {n: Column(v, columns[n]) if n in columns else v for n, v in problem.inputs.items()}
+        program = program_of(replace(problem, inputs=along))
+    old = program.layout
     fresh = model._problem(inputs)
     if fresh.findings:
         raise InvalidArgument(
@@ -59,7 +65,7 @@ def predicted(
         if len(value) != len(before):
             users = [s for s in old.sites.values() if name in s.sources]
             lengths.update({p: len(value) for s in users for p in s.plates if old.lengths[p] == len(before)})
-    problem = replace(fresh, inputs={**post.program.problem.inputs, **lengths, **changed})
+    problem = replace(fresh, inputs={**program.problem.inputs, **lengths, **changed})
     layout = program_of(problem, only_drawn=True).layout
     rows = post.sample(n, seed=rng)
     known = {k: rows[k] for k in kept_latents(old, layout) if k in rows}

@@ -15,7 +15,8 @@ from markovia.factors.distributions.discrete_families import Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.finite_distributions import finite_values, is_distribution
 from markovia.factors.functions.function_node import FunctionNode
-from markovia.factors.functions.reading import as_function_node
+from markovia.factors.functions.parameter import Parameter, priors_of
+from markovia.factors.functions.reading import as_function_node, read_plates
 from markovia.factors.gaussian.linear_gaussian import StateRegressions, as_recipe, continuous_parents
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable, random_table, uniform_table
@@ -48,8 +49,9 @@ class EditingVerbs(DirectedModel):
         plate: str | Sequence[str] | Mapping[str, int] | None = None,
         previous: Mapping[str, str | tuple[str, int]] | None = None,
         first: Any = None,
+        size: int | Sequence[int] | None = None,
     ) -> None:
-        """Add a variable.
+        """Add a variable, or a `Parameter`.
 
         Parameters
         ----------
@@ -80,6 +82,8 @@ class EditingVerbs(DirectedModel):
         first
             With `previous`, the distribution of the elements that have no earlier one: a distribution, a function or
             `Flat()`.
+        size
+            How many independent numbers with this distribution each element is a vector (or an array) of.
 
         Examples
         --------
@@ -101,6 +105,12 @@ class EditingVerbs(DirectedModel):
         """
         if name in self:
             raise DuplicateName(f"the network already has a variable {name!r}; use replace() to change it")
+        if isinstance(name, str) and name in self._parameters:
+            raise DuplicateName(f"the network already has a parameter {name!r}")
+        if isinstance(distribution, Parameter) and distribution.prior is None:
+            self._add_parameter(name, distribution, plate)
+            return
+        distribution = _sized(name, distribution, size)
         if distribution is not None and p is not None:
             raise InvalidArgument("give the distribution either by position or as p=, not both")
         form = as_recipe(distribution if distribution is not None else p)
@@ -140,6 +150,22 @@ class EditingVerbs(DirectedModel):
             self._tables[child] = node.with_parents((*node.parents, variable))
             if self._graph is not None:
                 self._graph.add_edge(name, child)
+
+    def _add_parameter(self, name: str, parameter: Parameter, plate: Any) -> None:
+        """Take up what `fit` learns; declared plates are the first axes of its array."""
+        plates, lengths = read_plates(name, plate)
+        if plates:
+            value = parameter.value
+            if parameter.is_module or lengths.keys() != set(plates):
+                raise InvalidArgument(
+                    f"the parameter {name!r} may be an array along plates of declared length, plate={{'component': 3}}; one "
+                    "number a row is a latent variable"
+                )
+            if value.shape[: len(plates)] != tuple(lengths[p] for p in plates):
+                raise InvalidArgument(
+                    f"the parameter {name!r} has shape {value.shape}, but its plates are {lengths}"
+                )
+        self._parameters = {**self._parameters, name: parameter.on(plates)}
 
     @guided
     def replace(
@@ -207,10 +233,24 @@ class EditingVerbs(DirectedModel):
         return node.with_variable(variable)
 
     def fill(self, tables: str, seed: Any = None, *, only_missing: bool = False) -> None:
-        """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing."""
+        """Fill tables with "uniform" or "random" (Dirichlet) rows; all of them, or only those that are missing.
+
+        Numbers, and what depends on numbers, have no tables and keep their distributions.
+        """
         check_choice("tables", tables, ("uniform", "random"))
         rng = generator(seed)
-        for name, variable in self._variables.items():
+        with_rows = [
+            n
+            for n, parents in self._parents.items()
+            if not any(isinstance(self._variables[q], Quantity) for q in (n, *parents))
+        ]
+        if not with_rows and self._variables:
+            raise UnsupportedModel(
+                "fill() is for tables, and this model is of numbers, which have none; replace() gives a number another "
+                "distribution, and fit() learns it"
+            )
+        for name in with_rows:
+            variable = self._variables[name]
             if only_missing and self._tables[name] is not None:
                 continue
             parents = tuple(self._variables[q] for q in self._parents[name])
@@ -295,6 +335,12 @@ class EditingVerbs(DirectedModel):
             return as_conditional(self._variables[child], parents, p)
         if old is None:
             return None
+        _refuse_rows_of_numbers(child, old, parents[-1:])
+        if isinstance(self._variables[child], Quantity):
+            raise UnsupportedModel(
+                f"{child!r} is a number, whose distribution says what it depends on; replace({child!r}, ...) gives it one "
+                f"with {parents[-1].name!r}"
+            )
         repeated = np.repeat(old.values[..., None, :], len(parents[-1]), axis=-2)
         return ConditionalTable.of(self._variables[child], parents, repeated)
 
@@ -413,3 +459,22 @@ def _states_of(form: Any, states: int | Sequence[State] | None, parents: tuple[V
         rows = int(np.prod([len(q) for q in parents]))
         return max(1, shape[0] // rows)
     return shape[-1] if shape else 2
+
+
+def _sized(name: str, form: Any, size: int | Sequence[int] | None) -> Any:
+    """Return a distribution of vectors where size= asks for them, or of all numbers of a parameter with a prior."""
+    if isinstance(form, Parameter):
+        return priors_of(form)
+    if size is None:
+        return form
+    shape = (size,) if isinstance(size, int | np.integer) else tuple(size)
+    if (
+        not is_distribution(form)
+        or not shape
+        or any(not isinstance(n, int | np.integer) or n < 1 for n in shape)
+    ):
+        raise InvalidArgument(
+            f"size= of {name!r} is a number of independent elements, 1 or more, of a distribution; a function returns a "
+            "distribution of the size that it wants"
+        )
+    return form.expand((*shape, *form.batch_shape)).to_event(len(shape) + len(form.batch_shape))

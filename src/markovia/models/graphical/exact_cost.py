@@ -9,13 +9,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import inf, prod
 from typing import Any, Literal
 
+from markovia.errors import UnsupportedModel
+from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import read_evidence
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.graphs.triangulation.chordal import is_chordal
 from markovia.graphs.triangulation.elimination import Heuristic, check_heuristic, eliminate
-from markovia.graphs.triangulation.junction_tree import JunctionTree, junction_tree
+from markovia.graphs.triangulation.junction_tree import junction_tree
 from markovia.graphs.triangulation.treewidth import exact_treewidth
 from markovia.inference.choosing.auto import kernels_loaded, kernels_on_disk
+from markovia.inference.exact.calibrated_tree import CliqueTree
 from markovia.models.graphical.arguments import list_of_names
 from markovia.models.graphical.base import GraphicalModel
 from markovia.runtime.keyword_advice import guided
@@ -101,7 +104,7 @@ class ExactCostVerbs(GraphicalModel):
     @guided
     def junction_tree(
         self, heuristic: OrderHeuristic = "auto", order: Sequence[str] | None = None
-    ) -> JunctionTree:
+    ) -> CliqueTree:
         """Return the junction tree of the model's (moral) graph: maximal cliques, joined along their separators.
 
         The tree has the running intersection property: every variable sits on a connected part of it. It is a maximum
@@ -117,8 +120,9 @@ class ExactCostVerbs(GraphicalModel):
 
         Returns
         -------
-        JunctionTree
-            It has `width`, `cliques`, `edges`, `separators`, `total_entries()` and `plot()`.
+        CliqueTree
+            It has `width`, `cliques`, `edges`, `separators`, `total_entries()` and `plot()`; its `calibrate(given)` passes
+            the messages and shows them with all beliefs.
 
         Examples
         --------
@@ -142,11 +146,17 @@ class ExactCostVerbs(GraphicalModel):
         )
         if not tree.has_running_intersection():
             raise AssertionError("the running intersection property does not hold")
-        return tree
+        return CliqueTree(tree.cliques, tree.edges, tree.separators, sizes, self._problem)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _sizes(self) -> dict[str, int]:
+        number = next((n for n, v in self._variables.items() if isinstance(v, Quantity)), None)
+        if number is not None:
+            raise UnsupportedModel(
+                f"clique trees and their costs are of tables, and {number!r} is a number that has no states; query() needs "
+                "none, and triangulations of the graph alone are in mk.graphs"
+            )
         return {n: len(v) for n, v in self._variables.items()}
 
     def _fixed(self, given: Mapping[str, Any] | str | Iterable[str] | None) -> list[str]:

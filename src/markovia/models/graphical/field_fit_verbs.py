@@ -2,11 +2,12 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from markovia.data.tables.reading import read_data
+from markovia.data.tables.reading import column_names, read_data
 from markovia.data.tables.row_sources import RowSource
 from markovia.errors import InvalidArgument, InvalidTable, UnknownVariable
 from markovia.factors.potentials.log_linear import Feature
@@ -45,11 +46,15 @@ class FieldFitVerbs(GraphicalModel):
         groups: Any = None,
         optimizer: str = "auto",
         weights: Any = None,
+        latent: str | Iterable[str] = (),
         missing: str = "error",
         start: Any = None,
         seed: Seed = 0,
+        restarts: int = 1,
         max_iterations: int | None = None,
         tolerance: float | None = None,
+        time_limit: float | None = None,
+        checkpoint: str | Path | None = None,
         progress: bool | None = None,
     ) -> Self:
         """Learn the potentials from data, and return the model itself.
@@ -64,7 +69,9 @@ class FieldFitVerbs(GraphicalModel):
         method
             "auto" (exact where possible, otherwise pseudo-likelihood with a warning), "exact", "ipf" (iterative proportional
             fitting), "pseudo-likelihood", "cd", "pcd" or a `mk.learning.ContrastiveDivergence`; or "loopy-bp", "mean-field",
-            "tree-reweighted", "gibbs" or such an engine with settings, for marginals in place of exact ones.
+            "tree-reweighted", "gibbs" or such an engine with settings, for marginals in place of exact ones. With `latent`
+            or `missing="em"`: "auto", "exact" (the likelihood of what is observed), "em", "mean-field" (a lower bound on it)
+            or "pcd".
         l2, l1
             Penalties `l2 / 2 * w**2` and `l1 * |w|` added to the negative log likelihood of all rows: a number, one a
             weight, or `{"nodes": a, "edges": b}`.
@@ -75,13 +82,21 @@ class FieldFitVerbs(GraphicalModel):
             "lbfgs" (default), "proximal" (default with l1 or group_l1), or "sgd".
         weights
             The name of a column, or one number a row.
+        latent
+            Variables that the data have no column of: their states are summed out.
         missing
-            What to do with rows that miss a cell: "error", or "drop" (they are not used at all).
+            What to do with rows that miss a cell: "error", "drop" (they are not used at all), or "em" (missing cells are
+            summed out like latent variables, by whatever method).
         start
-            Weights to start the search from; zeros by default.
+            Weights to start the search from; zeros by default, random ones where a variable is latent.
+        restarts
+            Searches from different random starts, of which the best is kept.
+        time_limit, checkpoint
+            Seconds after which the best so far is kept; a file that keeps the state, from which a search that was killed
+            goes on. Both with the methods "auto", "exact", "em", "pcd" and, where cells are missing, "mean-field".
         seed, max_iterations, tolerance, progress
-            Of the random methods; steps at most; the largest entry of the gradient of a row's loss that counts as zero,
-            relative to the largest mean feature, each divided by its largest value (1e-6; 0.02 for random methods); a
+            Of random starts and methods; steps at most; the largest entry of the gradient of a row's loss that counts as
+            zero, relative to the largest mean feature, each divided by its largest value (1e-6; 0.02 for random methods); a
             progress bar.
 
         Returns
@@ -102,12 +117,15 @@ class FieldFitVerbs(GraphicalModel):
         [[0.4, 0.1], [0.1, 0.4]]
         >>> mn.fit_.method, mn.fit_.n_parameters
         ('exact', 1)
+        >>> with_gap = {"a": [0, 0, 1, None], "b": [0, 1, 1, 1]}
+        >>> round(mn.fit(with_gap, missing="em").fit_.log_likelihood, 4)
+        -3.6356
         """
         from markovia.learning.fields.field_layout import layout_of_features, layout_of_tables
         from markovia.learning.fields.fitting import fit_field
 
         began = now()
-        source, gaps = open_rows(data, self._variables, weights, missing)
+        source, gaps = open_rows(data, self._variables, weights, missing, latent)
         own = tuple(self._variables.values())
         if features is None:
             if not self._factors:
@@ -122,7 +140,7 @@ class FieldFitVerbs(GraphicalModel):
         found = fit_field(
             layout, source, features=listed, free=features is None, method=method, l2=l2, l1=l1, group_l1=group_l1,
             groups=groups, optimizer=optimizer, start=start, seed=seed, max_iterations=max_iterations,
-            tolerance=tolerance, progress=progress,
+            tolerance=tolerance, restarts=restarts, time_limit=time_limit, checkpoint=checkpoint, progress=progress,
         )  # fmt: skip
         self._install(_tables(self._factors, found) if features is None else found.model.factors())
         self.fit_ = Fit(
@@ -146,11 +164,27 @@ class FieldFitVerbs(GraphicalModel):
         """Take over learned factors."""
 
 
-def open_rows(data: Any, variables: dict[str, Variable], weights: Any, missing: str) -> tuple[RowSource, int]:
-    """Open data; return the rows to use and the number of cells that were missing."""
-    check_choice("missing", missing, ("error", "drop"))
-    source = read_data(data, variables, variables=variables, weights=weights)
-    for name, variable in variables.items():
+def open_rows(
+    data: Any, variables: dict[str, Variable], weights: Any, missing: str, latent: str | Iterable[str] = ()
+) -> tuple[RowSource, int]:
+    """Open data; return the rows to use and the number of cells that were missing; latent variables have no column."""
+    check_choice("missing", missing, ("error", "drop", "em"))
+    hidden = [latent] if isinstance(latent, str) else list(latent)
+    for name in hidden:
+        if name not in variables:
+            raise UnknownVariable(name, variables)
+    shown = {n: v for n, v in variables.items() if n not in hidden}
+    if not shown:
+        raise InvalidArgument("all variables are latent, so the data say nothing; leave some out of latent=")
+    columns = () if not hidden else data.variables if hasattr(data, "in_memory") else column_names(data)
+    there = next((n for n in hidden if n in columns), None)
+    if there is not None:
+        raise InvalidArgument(
+            f"{there!r} is said to be latent, but the data have a column of that name; leave it out of latent=, or "
+            "drop the column"
+        )
+    source = read_data(data, shown, variables=shown, weights=weights)
+    for name, variable in shown.items():
         if name not in source.variables:
             raise UnknownVariable(name, source.variables, "the data")
         if source.variables[name].states != variable.states:
@@ -161,6 +195,10 @@ def open_rows(data: Any, variables: dict[str, Variable], weights: Any, missing: 
     gaps = sum(k for n, k in source.missing().items() if n in variables)
     if gaps and missing == "drop":
         return source.in_memory().without_gaps(), gaps
+    if gaps and missing == "error":
+        from markovia.learning.fields.field_layout import require_rows
+
+        require_rows(source)
     return source, gaps
 
 

@@ -3,14 +3,16 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.tables.variable import State
 from markovia.models.graphical.directed_model import DirectedModel
-from markovia.runtime.keyword_advice import guided
+from markovia.runtime.checks import Choice, check
+from markovia.runtime.keyword_advice import guided, unknown_argument
 
 if TYPE_CHECKING:
     from markovia.models.graphical.fitting import FittedModel, Learned, NumbersLearned
     from markovia.models.graphical.posterior_network import NetworkPosterior, NumberPosterior
+    from markovia.optimise.training import Training
 
 
 class FitVerbs(DirectedModel):
@@ -30,8 +32,13 @@ class FitVerbs(DirectedModel):
         tied: Sequence[Sequence[str]] = (),
         missing: Any = "em",
         latent: str | Iterable[str] | Mapping[str, int | Sequence[State]] = (),
+        method: Any = None,
+        training: "Training | None" = None,
+        **settings: Any,
     ) -> Self:
         """Learn every node's distribution from data, and return the network itself.
+
+        A network with parameters (`mk.Parameter`) learns those, by stochastic gradients; see `method`.
 
         Columns of numbers with fractions make their nodes linear Gaussians, one regression for every state of discrete
         parents, where the network does not say otherwise; nodes that are numbers already stay so.
@@ -64,6 +71,11 @@ class FitVerbs(DirectedModel):
         latent
             Variables that have no column and are never observed: names, or a mapping from name to states where the
             network does not know them.
+        method
+            Of a network with parameters, what is made large: "elbo" (the evidence lower bound, with the guides; without
+            latent quantities the likelihood), "iwae", or settings such as `mk.objectives.ELBO(draws=5)`.
+        training, settings
+            Of a network with parameters, how: `mk.Training(...)`, or its settings directly (`epochs=60, batch=64, seed=0`).
 
         Returns
         -------
@@ -87,7 +99,57 @@ class FitVerbs(DirectedModel):
         """
         from markovia.models.graphical import fitting
 
+        if self._parameters:
+            tables = {
+                "prior": prior,
+                "weights": weights,
+                "states": states,
+                "fixed": fixed,
+                "tied": tied,
+                "latent": latent,
+            }
+            return self._learn_parameters(data, method, training, settings, tables)
+        if method is not None or training is not None or settings:
+            word = next(iter(settings), "method" if method is not None else "training")
+            raise UnknownArgument(
+                f"fit() takes {word}= for networks with parameters (mk.Parameter), and this one has none"
+            )
         return self._take(fitting.fit(self, data, prior, weights, states, fixed, tied, missing, latent))
+
+    def _learn_parameters(
+        self,
+        data: Any,
+        method: Any,
+        training: "Training | None",
+        settings: dict[str, Any],
+        tables: Mapping[str, Any],
+    ) -> Self:
+        """Learn the parameters by gradients, and take them over at once."""
+        from markovia.learning.neural.named_objectives import OBJECTIVES, objective_named
+        from markovia.learning.neural.parameter_fit import built, learn_parameters
+        from markovia.optimise.training import Training
+
+        for word, value in tables.items():
+            if value is not None and value != ():
+                raise InvalidArgument(
+                    f"{word}= is for networks of tables; this one learns parameters by gradients"
+                )
+        if training is not None and settings:
+            raise InvalidArgument(f"{next(iter(settings))}= is a setting of training=; give it there")
+        if (advice := unknown_argument(Training, settings, "fit")) is not None:
+            raise advice
+        how = Training(**settings) if training is None else training
+        name = "elbo" if method is None else method
+        if isinstance(name, str):
+            check("method", name, Choice(tuple(OBJECTIVES)))
+            name = objective_named(name)
+        begun = self.copy()
+        begun._parameters = built(self._parameters, how.seed)
+        problem = begun._problem(data, "auto", None, "impute")
+        found = learn_parameters(problem, self._guides, begun._parameters, name, how)
+        self._parameters = found.parameters
+        self._fit, self._learned = (found.record, dict(self._tables)), None
+        return self
 
     @guided
     def partial_fit(

@@ -13,6 +13,8 @@ from markovia.factors.quantities.soft_findings import Interval, Soft
 from markovia.factors.tables.evidence import PLAIN, Finding, Findings, is_missing, read_finding
 from markovia.factors.tables.variable import Variable
 from markovia.inference.problem import Piece, Problem
+from markovia.runtime.libraries import pd
+from markovia.runtime.source_text import brief
 
 
 def read_given(
@@ -76,7 +78,15 @@ def _read_others(
     nodes = [piece for piece in pieces if isinstance(piece, FunctionNode)]
     wanted = {name for node in nodes for name in node.arguments.values()}
     for name, said in others.items():
-        if name in plates and hasattr(said, "columns"):
+        if name in plates and isinstance(said, Mapping) and said:
+            lengths = {column: len(np.atleast_1d(values)) for column, values in said.items()}
+            if len({*lengths.values()}) > 1:
+                raise InvalidArgument(
+                    f"the columns that plate {name!r} is given have different lengths: "
+                    + ", ".join(f"{column!r} {length}" for column, length in lengths.items())
+                )
+            _spread(variables, name, pd.DataFrame(dict(said)), wanted, findings, inputs)
+        elif name in plates and hasattr(said, "columns"):
             _spread(variables, name, said, wanted, findings, inputs)
         elif name in plates:
             inputs[name] = _length(name, said)
@@ -152,7 +162,8 @@ def _constant(name: str, said: Any) -> Any:
 def _length(plate: str, said: Any) -> int:
     if not isinstance(said, int | np.integer) or isinstance(said, bool) or said < 1:
         raise InvalidArgument(
-            f"plate {plate!r} is given its length, a positive integer, or a frame, not {said!r}"
+            f"plate {plate!r} is given its length, a positive integer, or columns (a frame or a dict of arrays), "
+            f"not {brief(repr(said), 60)}"
         )
     return int(said)
 
@@ -187,6 +198,8 @@ def refuse_observed(problem: Problem, names: Sequence[str]) -> None:
         if finding is not None and finding.hard:
             if not (problem.impute and finding.code is None and np.isnan(finding.value).any()):
                 raise InvalidArgument(f"{name!r} is observed, so there is nothing to ask about it")
+            if name in problem.partly_seen:
+                continue
             if not any(name in _uses(piece) for piece in problem.pieces):
                 raise InvalidArgument(
                     f"the missing entries of {name!r} have no children that tell about them, so they are not drawn with the "

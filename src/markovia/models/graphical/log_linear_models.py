@@ -1,15 +1,20 @@
 """Log-linear models: features fitted to data, and posteriors tilted until features have bounded expectations."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from markovia.errors import InvalidArgument
+import numpy as np
+
+from markovia.errors import InvalidArgument, TooLarge
 from markovia.factors.potentials.log_linear import Feature, LogLinear
+from markovia.factors.tables.factor import Factor
+from markovia.inference.exact.derivatives import mass_gradient
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.field_fit_verbs import listed_features, open_rows, owned_feature
 from markovia.models.graphical.markov_network import MarkovNetwork
 from markovia.runtime.array_types import Array
+from markovia.runtime.memory_budget import readable
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
@@ -79,7 +84,13 @@ class LogLinearResult(InNotebooks):
 
 
 def fit_log_linear(
-    features: Iterable[Feature], data: Any, *, weights: Any = None, missing: str = "error", **settings: Any
+    features: Iterable[Feature],
+    data: Any,
+    *,
+    weights: Any = None,
+    latent: str | Iterable[str] = (),
+    missing: str = "error",
+    **settings: Any,
 ) -> LogLinearResult:
     """Fit the weights of features to data.
 
@@ -87,11 +98,11 @@ def fit_log_linear(
     ----------
     features
         The features, tied or free.
-    data, weights, missing
+    data, weights, latent, missing
         As in `MarkovNetwork.fit`.
     **settings
-        `method`, `l2`, `l1`, `group_l1`, `groups`, `optimizer`, `start`, `seed`, `max_iterations`, `tolerance` and
-        `progress`, as in `MarkovNetwork.fit`.
+        `method`, `l2`, `l1`, `group_l1`, `groups`, `optimizer`, `start`, `seed`, `restarts`, `max_iterations`, `tolerance`,
+        `time_limit`, `checkpoint` and `progress`, as in `MarkovNetwork.fit`.
 
     Examples
     --------
@@ -111,27 +122,29 @@ def fit_log_linear(
         raise InvalidArgument(f"{sorted(unknown)[0]!r} is no setting of a fit; there are {sorted(_SETTINGS)}")
     listed = listed_features(features)
     layout = layout_of_features(listed)
-    source, _ = open_rows(data, {v.name: v for v in layout.variables}, weights, missing)
+    source, _ = open_rows(data, {v.name: v for v in layout.variables}, weights, missing, latent)
     return LogLinearResult(fit_field(layout, source, features=listed, **settings))
 
 
 _SETTINGS = {
-    "method", "l2", "l1", "group_l1", "groups", "optimizer", "start", "seed", "max_iterations", "tolerance", "progress",
+    "method", "l2", "l1", "group_l1", "groups", "optimizer", "start", "seed", "restarts", "max_iterations", "tolerance",
+    "time_limit", "checkpoint", "progress",
 }  # fmt: skip
 
 
 def posterior_regularisation(
     model: Any,
     features: Iterable[Feature],
-    bounds: Any,
+    bounds: Any = None,
     *,
+    weights: Any = None,
     given: Any = None,
     equal: Any = False,
     slack: float = 0.0,
     max_iterations: int = 500,
     tolerance: float = 1e-9,
 ) -> "tuple[MarkovNetwork, Projection]":
-    """Return the distribution nearest to a model's posterior whose features have bounded expectations.
+    """Return the distribution nearest to a model's posterior whose features have bounded expectations, or pull at it.
 
     Parameters
     ----------
@@ -139,6 +152,9 @@ def posterior_regularisation(
         A Markov network, factor graph or Bayesian network.
     features, bounds
         `E_q[feature] <= bound`, one number a feature.
+    weights
+        Instead of bounds: what each feature, such as a rule that is 0 or 1, is worth in nats; one number for all or one
+        each. The result is the model times exp(weights · features).
     given
         Evidence that the model is conditioned on first.
     equal
@@ -161,6 +177,9 @@ def posterior_regularisation(
     >>> tilted, found = mk.posterior_regularisation(coin, [heads], 0.5)
     >>> tilted.query("coin").values.round(6).tolist(), round(float(found.multipliers[0]), 4)
     ([0.5, 0.5], 1.0986)
+    >>> pulled, found = mk.posterior_regularisation(coin, [heads], weights=1.0986)
+    >>> pulled.query("coin").values.round(4).tolist(), round(found.objective, 4)
+    ([0.1, 0.9], -0.9163)
     """
     from markovia.learning.fields.posterior_regularisation import project
 
@@ -180,9 +199,34 @@ def posterior_regularisation(
         factors,
         listed,
         bounds,
+        weights=weights,
         equal=equal,
         slack=slack,
         max_iterations=max_iterations,
         tolerance=tolerance,
     )
     return MarkovNetwork(variables, [*factors, *found.factors]), found
+
+
+def feature_marginals(model: LogLinear, engine: Any = "auto") -> Callable[[tuple[str, ...]], Factor]:
+    """Return what a log-linear model's features need to be averaged: a function from names to their marginal."""
+    network = MarkovNetwork.log_linear(model)
+    if engine != "auto":
+        return lambda names: network.query(list(names), engine=engine).factor()
+    problem = network._problem(None)
+    try:
+        gradient = mass_gradient(problem)
+    except TooLarge as error:
+        raise TooLarge(
+            f"exact expectations of the features need {readable(error.bytes or 0.0)}; name an engine that approximates "
+            "them, as engine='loopy-bp' or 'gibbs'",
+            bytes=error.bytes,
+        ) from None
+    # an entry's probability is the entry times the derivative of the mass by it, over the mass
+    found: dict[frozenset[str], Factor] = {}
+    for i, piece in enumerate(problem.pieces):
+        table = problem.cut(piece)
+        with np.errstate(divide="ignore"):
+            logs = np.log(table.values) + gradient.log_slopes[i] - gradient.log_mass
+        found[frozenset(table.names)] = Factor.of(table.variables, np.exp(logs))
+    return lambda names: found[frozenset(names)]

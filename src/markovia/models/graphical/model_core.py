@@ -1,14 +1,17 @@
 """What stands behind the verbs: variables and pieces, the problem that goes to an engine, and what its answer means."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import ImpossibleEvidence, InvalidArgument, Unanswered, UnknownVariable
+from markovia.factors.functions.function_node import FunctionNode
+from markovia.factors.functions.parameter import Parameter, parameter_values
 from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.bipartite import BipartiteGraph
@@ -47,6 +50,10 @@ class ModelCore(ABC):
     """Free-form properties of the model, kept through files."""
     node_properties: dict[str, dict[str, str]]
     """Free-form properties of variables, kept through files."""
+    _parameters: Mapping[str, Parameter] = MappingProxyType({})
+    """What `fit` learns besides tables."""
+    _guides: Mapping[str, FunctionNode] = MappingProxyType({})
+    """What latent quantities are proposed from."""
 
     # -- what a concrete model says ------------------------------------------------------------------------------
 
@@ -171,7 +178,13 @@ class ModelCore(ABC):
         findings, inputs = read_given(
             self._variables, pieces, given, impute, memory.setdefault("states found", {})
         )
-        problem = Problem(self._variables, pieces, findings, memory, inputs=inputs, impute=impute)
+        if self._parameters:
+            if clash := self._parameters.keys() & inputs.keys():
+                raise InvalidArgument(f"{min(clash)!r} is a parameter, which fit learns, and is not given")
+            inputs = {**parameter_values(self._parameters), **inputs}
+        problem = Problem(
+            self._variables, pieces, findings, memory, inputs=inputs, guides=self._guides, impute=impute
+        )
         return settled(problem if targets is None else problem.about(targets), engine)
 
     def _held_pieces(self, memory: dict[Any, Any]) -> Pieces:

@@ -8,6 +8,7 @@ of the network itself is the predictive distribution (tied tables aside). What i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,15 +18,20 @@ from markovia.errors import InvalidArgument
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
+from markovia.inference.densities.closed_forms.closed_form import ClosedForm, Elements, Normals
+from markovia.inference.densities.closed_forms.closed_questions import ParameterQuestions
 from markovia.inference.engine import Engine
+from markovia.inference.number_distributions import WeightedNumbers
 from markovia.inference.posterior import Posterior
+from markovia.inference.posterior_questions import element_name
 from markovia.inference.result import Info
 from markovia.learning.tables.row_counts import Counts, family_counts
 from markovia.learning.tables.table_learner import TableLearner
-from markovia.learning.tables.table_posterior import TablePosterior, check_level
+from markovia.learning.tables.table_posterior import TablePosterior
 from markovia.models.graphical.arguments import Given
 from markovia.models.graphical.directed_model import DirectedModel
 from markovia.runtime.array_types import Array
+from markovia.runtime.checks import check_level
 from markovia.runtime.clock import now
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.libraries import pd
@@ -54,17 +60,24 @@ class SampledPosterior(Posterior):
         self.draws = draws
         self.weights = weights
 
-    def interval(self, level: float = 0.95) -> "pd.DataFrame":  # type: ignore[override]
-        """Return mean and credible interval of every probability (quantiles over the networks, by their weights)."""
-        check_level(level)
-        ends = [(1.0 - level) / 2, (1.0 + level) / 2]
-        if self.weights is None:
-            low, high = np.quantile(self.draws, ends, axis=0)
-        else:
-            low, high = np.quantile(self.draws, ends, axis=0, weights=self.weights, method="inverted_cdf")
-        index = self.to_pandas().index
+    def interval(self, name: str | float | None = None, prob: Any = None) -> Any:
+        """Return mean and credible interval of every probability (quantiles over the networks, by their weights).
+
+        With the name of a variable of numbers it is the central interval that holds that variable, as of all posteriors:
+        `interval(0.9)` is a table of probabilities, `interval("cost", 0.9)` two numbers.
+        """
+        if isinstance(name, str):
+            return super().interval(name) if prob is None else super().interval(name, prob)
+        level: Any = prob if name is None else name
+        level = 0.95 if level is None else level
+        check_level("level", level)
+        n = len(self.draws)
+        weights = np.full(n, 1.0 / n) if self.weights is None else self.weights / self.weights.sum()
+        weights = weights.reshape(-1, *(1,) * (self.draws.ndim - 1))
+        over_networks = WeightedNumbers(self.draws, weights, drawn=self.weights is None)
+        low, high = (over_networks.quantile(0.5 + side * level / 2.0) for side in (-1, 1))
         table = {"mean": self.values.ravel(), "low": low.ravel(), "high": high.ravel()}
-        return pd.DataFrame(table, index=index)
+        return pd.DataFrame(table, index=self.to_pandas().index)
 
 
 class NetworkPosterior(InNotebooks, TablePosterior):
@@ -95,7 +108,7 @@ class NetworkPosterior(InNotebooks, TablePosterior):
         super().__init__(learner, counts, tables)
         self._network = network
 
-    def sample(self, n: int = 1, seed: Seed = None) -> list[Any]:
+    def sample(self, n: int = 1, seed: Seed = None) -> list[Any]:  # type: ignore[override]
         """Return `n` networks drawn from the posterior.
 
         Examples
@@ -184,8 +197,12 @@ class NetworkPosterior(InNotebooks, TablePosterior):
         return twin
 
 
-class NumberPosterior(InNotebooks):
+class NumberPosterior(InNotebooks, ParameterQuestions):
     """The distribution of a mixed network's parameters after the data: `bn.posterior_` after a fit with a prior.
+
+    It is asked what all posteriors are. The name of a number stands for its bias and weights, in that order and behind an
+    axis for each discrete parent (`"y[0]"` is a bias without such parents), `"variance(y)"` for what the regression leaves,
+    and the name of a discrete node for its table.
 
     Examples
     --------
@@ -194,6 +211,8 @@ class NumberPosterior(InNotebooks):
     >>> post = mk.BayesianNetwork("x->y").fit(rows, prior=0.1).posterior_
     >>> post.interval("y", 0.9).round(2).loc["x"].tolist()
     [1.67, 2.3]
+    >>> round(post.mean("y[1]"), 2), round(post.probability({"y[1]": mk.Interval(low=1.8)}), 2)
+    (1.98, 0.85)
     >>> len(post.sample(3, seed=0))
     3
     """
@@ -202,6 +221,45 @@ class NumberPosterior(InNotebooks):
         self.regressions = regressions
         """For each number, a `RegressionPosterior` for every configuration of its discrete parents (by code)."""
         self._alphas, self._network = alphas, network
+        self.info = Info("conjugate", exact=True)
+
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The quantities: coefficients and variances of numbers, and tables."""
+        return self.form.names
+
+    @cached_property
+    def form(self) -> ClosedForm:  # type: ignore[override]
+        """The distribution of all parameters: tables of Dirichlet rows, inverse gamma variances, coefficients given them."""
+        from scipy.linalg import block_diag
+
+        elements = {n: Elements(n, "dirichlet", a, np.zeros(0)) for n, a in self._alphas.items()}
+        shapes: dict[str, tuple[int, ...]] = {}
+        rows = [r for own in self.regressions.values() for r in own.values()]
+        for name, own in self.regressions.items():
+            lead = np.shape(self._network[name].bias)  # type: ignore[attr-defined]
+            shape, scale = (np.array([getattr(r, k) for r in own.values()]) for k in ("shape", "scale"))
+            noise = f"variance({name})"
+            elements[noise] = Elements(noise, "inverse-gamma", shape.reshape(lead), scale.reshape(lead))
+            shapes[name] = (*lead, len(next(iter(own.values())).mean))
+        if not rows:
+            return ClosedForm(elements)
+        sizes = [len(r.mean) for r in rows]
+        covariance = block_diag(*(np.linalg.inv(r.precision) for r in rows))
+        # every regression is scaled by its own variance, which stand in the same order
+        root = np.repeat(np.arange(len(rows)), sizes)
+        mean = np.concatenate([r.mean for r in rows])
+        return ClosedForm(elements, Normals(shapes, mean, covariance, root, np.zeros(len(mean), bool)))
+
+    def to_pandas(self) -> "pd.DataFrame":
+        """Return mean, standard deviation and a 95 % interval of every parameter, by its printed name."""
+        rows = {}
+        for name in self.names:
+            low, high = super().interval(name, 0.95)
+            columns = self.mean(name), self.sd(name), low, high
+            for at in np.ndindex(*self.form.shape(name)):
+                rows[element_name(name, at)] = [float(np.asarray(c)[at]) for c in columns]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["mean", "sd", "low", "high"])
 
     def alpha(self, name: str) -> Array:
         """Return the Dirichlet parameters of a table, axes `(*parents, child)`."""
@@ -210,9 +268,9 @@ class NumberPosterior(InNotebooks):
             raise InvalidArgument(f"{name!r} has no table with a Dirichlet posterior")
         return self._alphas[name]
 
-    def interval(self, name: str, level: float = 0.95, **states: Any) -> "pd.DataFrame":
+    def interval(self, name: str, level: float = 0.95, **states: Any) -> "pd.DataFrame":  # type: ignore[override]
         """Return credible intervals of the bias and the weights of a number, for named states of discrete parents."""
-        check_level(level)
+        check_level("level", level)
         node: Any = self._network[name]
         if name not in self.regressions:
             raise InvalidArgument(f"{name!r} is no number with a posterior; see alpha() for tables")
@@ -220,16 +278,17 @@ class NumberPosterior(InNotebooks):
             raise InvalidArgument(
                 f"{name!r} has a regression for each state of {[v.name for v in node.discrete]}"
             )
-        found = self.regressions[name][tuple(v.index(states[v.name]) for v in node.discrete)]
+        at = tuple(v.index(states[v.name]) for v in node.discrete)
+        low, high = (end[at] for end in super().interval(name, level))
         index = ["bias", *(v.name for v in node.continuous)]
-        return pd.DataFrame(found.interval(level), index=index, columns=["low", "high"])
+        return pd.DataFrame({"low": low, "high": high}, index=index)
 
     @property
     def log_evidence(self) -> float:
         """The log density of the numbers in the data given their parents, with all parameters integrated out."""
         return float(sum(r.log_evidence for own in self.regressions.values() for r in own.values()))
 
-    def sample(self, n: int = 1, seed: Seed = None) -> list[Any]:
+    def sample(self, n: int = 1, seed: Seed = None) -> list[Any]:  # type: ignore[override]
         """Return `n` networks drawn from the posterior."""
         _whole(n)
         rng = generator(seed)

@@ -17,8 +17,9 @@ from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Tolerance
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
+from markovia.runtime.transforming_estimator import TransformingEstimator
 
 
 @dataclass(eq=False, repr=False)

@@ -11,8 +11,9 @@ from markovia.models.classifiers.feature_rows import feature_names, numbers
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, CountOrNone, Positive, TimeLimit
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
+from markovia.runtime.transforming_estimator import TransformingEstimator
 from markovia.structure.functional.independent_components import independent_components
 
 CURE = "independent components need every cell: fill them or drop the row"

@@ -30,8 +30,9 @@ from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Count, CountOrNone, Either, TimeLimit, Tolerance, Whole
 from markovia.runtime.clock import Clock
-from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import generator
+from markovia.runtime.transforming_estimator import TransformingEstimator
 
 CURE = "k-means needs every cell: fill them, drop the row, or use mk.GaussianMixture, which sums missing cells out"
 SAMPLE, SAMPLE_EACH = 10_000, 200

@@ -17,9 +17,10 @@ from markovia.models.mixtures.density_questions import DensityQuestions
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, FromZeroOrNone, PositiveOrNone
-from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.estimator import fitting
 from markovia.runtime.ports import Savable
 from markovia.runtime.seeds import generator
+from markovia.runtime.transforming_estimator import TransformingEstimator
 
 SHARED = 2
 """Rows that a feature needs to be counted: one that a single row has comes and goes with the noise."""

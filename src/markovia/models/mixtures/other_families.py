@@ -31,6 +31,13 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.libraries import pd
 
 MOST_SYMBOLS = 20
+PARAMETERS: dict[str, set[str]] = {
+    "categorical": {"probs", "categories"},
+    "gaussian": {"means", "covariances"},
+    "student-t": {"means", "scales", "df"},
+    "poisson": {"rates"},
+}
+"""The parameters by which columns that are given by hand are told apart."""
 """Different whole numbers of a column that are still taken for categories."""
 WHOLE = "such components need every cell: fill them or drop the row"
 
@@ -124,7 +131,9 @@ class ColumnRows:
             members = tuple(names) if names is not None else tuple(f"x{i}" for i in range(many))
             kinds, params = {members: self.kinds}, {"+".join(members): params}
         elif self.kinds is None:
-            raise InvalidArgument("parameters by hand need columns=, which says the family of each column")
+            if "probs" in params:  # of all columns, which then are of categories
+                return ColumnRows("categorical").adopt(estimator, k, params, names)
+            kinds = {tuple(column.split("+")): _family_of(column, own) for column, own in params.items()}
         else:
             kinds = {c if isinstance(c, tuple) else (str(c),): kind for c, kind in self.kinds.items()}
         check_known(params, ["+".join(c) for c in kinds], "the columns")
@@ -184,6 +193,18 @@ def _categories_given(estimator: Any, k: int, members: tuple[str, ...], own: Map
         )
     estimator.categories_.update({name: list(own) for name, own in zip(members, symbols, strict=True)})
     return CategoricalColumns(tuple(probs), tuple(tuple(one) for one in symbols))
+
+
+def _family_of(column: str, own: Any) -> str:
+    """Return the family of a column by the names of its parameters."""
+    named = set(own) if isinstance(own, Mapping) else set()
+    for kind, names in PARAMETERS.items():
+        if named == names or (kind == "categorical" and named == {"probs"}):
+            return kind
+    families = ", ".join(f"{kind} ({', '.join(sorted(names))})" for kind, names in PARAMETERS.items())
+    raise InvalidArgument(
+        f"{column}= is a mapping of the parameters of a family: {families}; columns= says the family of a column otherwise"
+    )
 
 
 def _guess(column: Any) -> str:

@@ -422,8 +422,13 @@ class DynamicBayesianNetwork:
         )  # fmt: skip
 
     @guided
-    def decode(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> BestPaths:
+    def decode(
+        self, evidence: Any, lengths: Lengths = None, *, by: str | None = None, beam: int | None = None
+    ) -> BestPaths:
         """Return the most probable states of all hidden variables together, a frame for each sequence (Viterbi).
+
+        With `beam` it is beam search in the network of all steps, with so many beginnings kept at each variable: for
+        processes whose steps have too many joint states. `gap` of the answer has how much more another explanation can have.
 
         Examples
         --------
@@ -434,12 +439,25 @@ class DynamicBayesianNetwork:
         >>> best[0]["rain"].tolist(), round(float(best.log_prob[0]), 4)
         (['yes', 'yes', 'no', 'yes', 'yes'], -4.459)
         """
-        return decode(self, evidence, lengths, by)
+        return decode(self, evidence, lengths, by, beam)
 
     @guided
     def log_prob(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> Array:
         """Return the log probability of what was seen of each sequence; minus infinity where it is impossible."""
         return log_prob(self, evidence, lengths, by)
+
+    @guided
+    def score(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> float:
+        """Return the total log probability of what was seen of all sequences, as models of sequences do.
+
+        Examples
+        --------
+        >>> process = DynamicBayesianNetwork()
+        >>> process.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.8, 0.2], [0.3, 0.7]], initial=[0.5, 0.5])
+        >>> round(process.score([{"rain": ["no", "yes"]}, {"rain": ["yes"]}]), 4)  # log(0.5 * 0.2 * 0.5)
+        -2.9957
+        """
+        return float(self.log_prob(evidence, lengths, by=by).sum())
 
     def stream(self) -> "DynamicStream":
         """Return a filter that takes the evidence of one step at a time.

@@ -16,6 +16,7 @@ from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.result import Info
 from markovia.inference.sequences.hidden_chain import HiddenChain
+from markovia.inference.sequences.state_results import DecodedPaths
 from markovia.learning.components.discrete import Categorical
 from markovia.learning.components.families import Components, Observations, parameter, probabilities
 from markovia.learning.components.gaussian import Gaussian
@@ -25,7 +26,6 @@ from markovia.learning.sequences.joint_chains import AdditiveGaussian, JointChai
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.joint_hmm import MOST, JointHMM
 from markovia.models.temporal.sequence_model import GivenSequences
-from markovia.models.temporal.state_questions import DecodedPaths
 from markovia.optimise.ascent import Climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_options

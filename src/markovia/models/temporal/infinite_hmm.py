@@ -9,7 +9,6 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import InvalidArgument
@@ -38,7 +37,7 @@ from markovia.runtime.checks import (
     Whole,
     check_options,
 )
-from markovia.runtime.estimator import Estimator
+from markovia.runtime.estimator import Estimator, check_fitted
 from markovia.runtime.seeds import generator
 
 FAMILIES = ("categorical", "gaussian", "poisson", "bernoulli", "multinomial")
@@ -162,23 +161,23 @@ class InfiniteHMM(SamplerSettings, StateQuestions, Estimator):
 
     def n_states_posterior(self) -> Posterior:
         """Return the posterior of the number of states, from the draws kept."""
-        check_is_fitted(self, "n_states_")
+        check_fitted(self, "hmm_")
         info = Info(f"{self.method} sampling", iterations=self.n_iter_)
         return Posterior.of_draws("states", self.n_states_draws_, info)
 
     def partition_posterior(self) -> PartitionPosterior:
         """Return what the draws say of which steps share a state, whatever its name."""
-        check_is_fitted(self, "n_states_")
+        check_fitted(self, "hmm_")
         return PartitionPosterior(self.states_draws_)
 
     # answers are those of `hmm_`
 
     def _seen(self, given: GivenSequences) -> ChainData:
-        check_is_fitted(self, "hmm_")
+        check_fitted(self, "hmm_")
         return self.hmm_._seen(given)
 
     def _draw(self, steps: int, n: int, inputs: Any, seed: Any) -> tuple[list[Any], ...]:
-        check_is_fitted(self, "hmm_")
+        check_fitted(self, "hmm_")
         return self.hmm_._draw(steps, n, inputs, seed)
 
     @property

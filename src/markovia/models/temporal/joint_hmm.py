@@ -14,6 +14,7 @@ import numpy as np
 
 from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import IncompleteModel, InvalidArgument
+from markovia.inference.sequences.state_results import DecodedPaths
 from markovia.learning.components.discrete import Categorical, chosen
 from markovia.learning.components.families import Components, Observations, distinct, probabilities
 from markovia.learning.components.gaussian import Gaussian
@@ -23,7 +24,6 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 from markovia.models.temporal.hidden_states.component_nodes import add_components, column_names
 from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
-from markovia.models.temporal.state_questions import DecodedPaths
 from markovia.optimise.ascent import Climb, best_climb
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Several, TimeLimit, Tolerance, Whole, check_options
@@ -113,7 +113,7 @@ class JointHMM(CountedSequenceModel, Estimator):
         paths, log_probs = model.chain.best(observed)
         if (log_probs == -np.inf).any():
             refuse(model.chain.filter(observed).stuck, data.at)
-        return DecodedPaths.of(data.split(members(model.sizes)[paths]), log_probs)
+        return DecodedPaths.of(data.split(members(model.sizes)[paths]), log_probs, np.zeros_like(log_probs))
 
     @property
     def n_free(self) -> int:

@@ -18,16 +18,17 @@ from markovia.data.sequences.sequences import Lengths
 from markovia.errors import InvalidArgument
 from markovia.inference.sequences.kalman_filter import Form
 from markovia.inference.sequences.state_space import StateSpace, state_space
-from markovia.learning.sequences.state_space_em import LEARNED, fit_em
+from markovia.learning.sequences.state_space_em import LEARNED, fit_em, free_entries
 from markovia.learning.sequences.state_space_gradient import fit_gradient
 from markovia.models.temporal.kalman_model import KalmanModel
+from markovia.models.temporal.state_space_model import CountedStateSpace, entries_of
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, check_options
 from markovia.runtime.keyword_advice import guided, guided_settings
 
 
 @guided_settings
 @dataclass(eq=False, repr=False)
-class LinearStateSpace(KalmanModel):
+class LinearStateSpace(CountedStateSpace, KalmanModel):
     """A linear Gaussian state-space model.
 
     Parameters
@@ -153,6 +154,7 @@ observation_offset_
             self.n_iter_ = len(found.history)
             self.__dict__.pop("standard_errors_", None)
             found.warn(self.tol)
+        self.n_seen_ = self._counted(rows)
         return self
 
     def _keep(self, space: StateSpace) -> None:
@@ -181,9 +183,11 @@ observation_offset_
         }
         return plain, errors
 
-    def _facts(self) -> dict[str, Any]:
-        history = vars(self).get("log_likelihoods_")
-        return {"log likelihood": None if history is None else float(history[-1])} | super()._facts()
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters: the entries of matrices that `learn` names."""
+        space = self._given()
+        return sum(entries_of(n, mask) for n, mask in free_entries(space, self._learned(space)).items())
 
     def _learned(self, space: StateSpace) -> Mapping[str, Any]:
         if isinstance(self.learn, Mapping):

@@ -7,6 +7,7 @@ nonlinear_filter`). The functions are written with `jax.numpy`, so that they are
 """
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Annotated, Any
@@ -31,6 +32,7 @@ from markovia.inference.sequences.state_results import FilteredStates, SmoothedS
 from markovia.inference.sequences.state_space import covariance
 from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel, continued
+from markovia.models.temporal.state_stream import ResumedStream
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Positive, Whole, check_options
 from markovia.runtime.double_precision import x64
@@ -195,6 +197,38 @@ class NonlinearStateSpace(StateSpaceModel, Estimator):
         return list(np.array(y)), list(np.array(x))
 
     # -- reading -----------------------------------------------------------------------------------------------
+
+    def stream(self) -> ResumedStream:
+        """Return a filter that takes one observation at a time.
+
+        Raises
+        ------
+        UnsupportedModel
+            For "ensemble" and "gaussian-sum", which keep more of a state than a mean and a covariance.
+
+        Examples
+        --------
+        >>> stream = NonlinearStateSpace(lambda x: 0.5 * x, lambda x: 2.0 * x).stream()
+        >>> [float(stream.update(y)[0][0].round(3)) for y in (1.0, 2.0)], stream.step
+        ([0.4, 0.846], 2)
+        """
+        if self.method in ("ensemble", "gaussian-sum"):
+            raise UnsupportedModel(
+                f"a stream keeps a mean and a covariance, and method={self.method!r} more; filter() of all steps so far "
+                "answers, or method='extended', 'unscented' or 'cubature'"
+            )
+        return ResumedStream(self, np.atleast_2d(self.observation_cov).shape[-1])
+
+    def _resumed(
+        self, law: tuple[Array, ...] | None, given: GivenSequences
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], float]:
+        model = self
+        if law is not None:
+            model = copy(self)
+            model.initial_mean, model.initial_cov = law
+        found = model._filtered(given)
+        now = found.mean[0][-1], found.cov[0][-1]
+        return now, now, float(found.log_prob[0])
 
     def _filtered(self, given: GivenSequences) -> FilteredStates:
         rows, found = given.rows, self._run(filter_program, given)

@@ -161,7 +161,7 @@ class ParametricSeries(KalmanModel):
         )
 
 
-LinearStateSpace.register(ParametricSeries)  # a preset is one too, with settings of its own
+LinearStateSpace.register(ParametricSeries)  # type: ignore[type-abstract]  # a preset is one too, with settings of its own
 
 
 def input_parameters(inputs: Array | None, spread: float) -> list[LikelihoodParameter]:

@@ -9,7 +9,7 @@ Papaspiliopoulos, An Introduction to Sequential Monte Carlo (2020).
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -44,6 +44,7 @@ from markovia.models.temporal.particle_network import coded, network_laws
 from markovia.models.temporal.particle_state import ParticleState, after
 from markovia.models.temporal.sequence_model import GivenSequences, inputs_of_steps
 from markovia.models.temporal.state_space_model import StateSpaceModel
+from markovia.models.temporal.state_stream import ParticleStream
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import NumberRange, Whole, check_choice, check_count, check_level, check_options
 from markovia.runtime.double_precision import x64
@@ -127,6 +128,7 @@ class ParticleFilter(StateSpaceModel, Estimator):
     ess_threshold: Annotated[float, NumberRange(0.0, 1.0, said="a number from 0 to 1")] = 0.5
     random_state: Seed = None
 
+    _not_saved: ClassVar[tuple[str, ...]] = ("_state", "_prepared")
     _state: ParticleState | None = field(default=None, init=False)
     _prepared: tuple[tuple[Any, ...], Filter] | None = field(default=None, init=False)
 
@@ -365,6 +367,21 @@ class ParticleFilter(StateSpaceModel, Estimator):
         return chained.draw(method, draws, warmup, chains, seed, progress)
 
     # -- one observation at a time -----------------------------------------------------------------------------
+
+    def stream(self) -> ParticleStream:
+        """Return a filter that takes one observation at a time, and leaves this one as it is; `update` is this one's own.
+
+        Examples
+        --------
+        >>> import markovia.distributions as dist
+        >>> level = ParticleFilter(
+        ...     dist.Normal(0, 10), lambda x: dist.Normal(x, 1), lambda x: dist.Normal(x, 1), random_state=0
+        ... )
+        >>> stream = level.stream()
+        >>> [stream.update(y).t for y in (1.0, None)], stream.step, level.state
+        ([0, 1], 2, None)
+        """
+        return ParticleStream(self)
 
     def update(self, y: Any, u: Any = None) -> ParticleStep:
         """Take one more observation, and return the state after it; NaN is missing.

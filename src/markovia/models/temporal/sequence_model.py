@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from markovia.data.sequences.sequences import Lengths, Sequences, read_inputs, read_sequences
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.inference.sequences.series_summary import SeriesSummary
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Whole, check, numbers
@@ -137,6 +137,13 @@ class SequenceModel(Savable):
         drawn = self._draw(steps, 1 if n is None else n, inputs, seed)
         found = drawn if n is not None or self._lists_draws else tuple(one[0] for one in drawn)
         return found if len(found) > 1 else found[0]
+
+    def stream(self) -> Any:
+        """Return a filter that takes one observation at a time, where the law of the present state is all that counts."""
+        raise UnsupportedModel(
+            f"a {type(self).__name__} is asked about whole sequences and has no stream; "
+            f"{'filter' if hasattr(self, 'filter') else 'log_prob'}() of all steps so far answers"
+        )
 
 
 class CountedSequenceModel(SequenceModel):

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, cast
 import numpy as np
 
 from markovia.data.sequences.sequences import Lengths, Sequences
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, Unanswered, UnsupportedModel
 from markovia.inference.sequences.hidden_chain import FilteredChain, HiddenChain, Observed
 from markovia.inference.sequences.parallel_chain import parallel_best, parallel_sums
 from markovia.inference.sequences.parallel_kalman import Parallel
+from markovia.inference.sequences.state_results import DecodedPaths
 from markovia.learning.sequences.baum_welch import refuse
 from markovia.models.temporal.sequence_model import CountedSequenceModel, GivenSequences
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
-from markovia.runtime.checks import Choice, Whole, check
+from markovia.runtime.checks import Choice, Kind, Whole, check
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
@@ -47,25 +48,6 @@ class ChainData(NamedTuple):
     def path(self, states: Ints) -> Ints:
         """Return states of the chain as the model's states."""
         return states if self.last is None else self.last[states]
-
-
-class DecodedPaths(list[Ints]):
-    """The states of each sequence, one array each.
-
-    Attributes
-    ----------
-    log_prob
-        log p(states, x) of each sequence; None where states were decoded one by one, and are no path.
-    """
-
-    log_prob: Array | None = None
-
-    @classmethod
-    def of(cls, paths: list[Ints], log_prob: Array | None = None) -> "DecodedPaths":
-        """Return paths with their log probabilities."""
-        found = cls(paths)
-        found.log_prob = log_prob
-        return found
 
 
 class StateQuestions(CountedSequenceModel):
@@ -106,6 +88,59 @@ class StateQuestions(CountedSequenceModel):
         return asked.data.split(asked.states(found.now))
 
     @guided
+    def forward(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None, log: bool = False
+    ) -> list[Array]:  # fmt: skip
+        """Return the table of the forward recursion, p(x_0 ... x_t, z_t), one array (steps, states) a sequence.
+
+        A row sums to the probability of what was seen so far, the last one to p(x); divided by that sum it is `filter`. With
+        `log` it is the logarithm, which long sequences need. A sequence that is impossible from some step on has zeros.
+
+        Raises
+        ------
+        InvalidArgument
+            If a sequence is too long for probabilities; `log=True` has no such end.
+
+        Examples
+        --------
+        >>> from markovia import HMM
+        >>> diary = HMM(2, start=[0.8, 0.2], transition=[[0.6, 0.4], [0.5, 0.5]], symbols=[1, 2, 3],
+        ...     emission_params={"probs": [[0.2, 0.4, 0.4], [0.5, 0.4, 0.1]]})
+        >>> diary.forward([3, 1, 3])[0].round(6).tolist()
+        [[0.32, 0.02], [0.0404, 0.069], [0.023496, 0.005066]]
+        >>> diary.backward([3, 1, 3])[0].round(6).tolist()
+        [[0.0836, 0.0905], [0.28, 0.25], [1.0, 1.0]]
+        """
+        asked = self._ask(sequences, lengths, by, inputs)
+        logs = asked.chain.log_messages(asked.seen)[0]
+        if asked.last is not None:  # the model's state is all that several of the chain's have in common
+            merged = np.full((int(asked.last.max()) + 1, len(logs)), -np.inf)
+            np.logaddexp.at(merged, asked.last, logs.T)
+            logs = merged.T
+        return _split_messages(asked.data, logs, log)
+
+    @guided
+    def backward(
+        self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None, log: bool = False
+    ) -> list[Array]:  # fmt: skip
+        """Return the table of the backward recursion, p(x_t+1 ... | z_t), one array (steps, states) a sequence.
+
+        Its last row is ones. Times that of `forward`, each row sums to p(x); that product over p(x) is `smooth`. `log` is as
+        in `forward`.
+
+        Raises
+        ------
+        UnsupportedModel
+            For chains of higher order and explicit durations, where what comes does not depend on the present state alone.
+        """
+        asked = self._ask(sequences, lengths, by, inputs)
+        if asked.last is not None:
+            raise UnsupportedModel(
+                "what comes depends on more than the present state here, so there is no table by state; smooth() answers"
+            )
+        return _split_messages(asked.data, asked.chain.log_messages(asked.seen)[1], log)
+
+    @guided
     def smooth(
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
         pairs: bool = False, parallel: Parallel = None,
@@ -132,11 +167,13 @@ class StateQuestions(CountedSequenceModel):
     @guided
     def decode(
         self, sequences: Any, lengths: Lengths = None, *, by: str | None = None, inputs: Any = None,
-        method: Literal["viterbi", "max-marginal"] = "viterbi", parallel: Parallel = None,
+        method: Literal["viterbi", "max-marginal"] = "viterbi", parallel: Parallel = None, beam: int | None = None,
     ) -> DecodedPaths:  # fmt: skip
         """Return the states of each sequence: the most probable path, or at each step the most probable state.
 
-        It is a list of arrays; `log_prob` of it has log p(path, x) of each most probable path.
+        It is a list of arrays; `log_prob` of it has log p(path, x) of each most probable path. With `beam` only so many
+        states go on at each step, which is quicker where there are many; `gap` then has how much larger log p of another
+        path can be, zero where the path is proved to be a best one.
 
         Examples
         --------
@@ -148,18 +185,30 @@ class StateQuestions(CountedSequenceModel):
         ([0, 1, 0], 0.0128)
         """
         check("method", method, Choice(("viterbi", "max-marginal")))
+        check("beam", beam, Whole(1, none=True))
+        if beam is not None and (method != "viterbi" or parallel is not None):
+            raise InvalidArgument(
+                "beam= decodes paths one step after the other; leave out method= and parallel="
+            )
         if method == "max-marginal":
             found = self.smooth(sequences, lengths, by=by, inputs=inputs, parallel=parallel)
             return DecodedPaths([one.argmax(axis=1) for one in found])
         asked = self._ask(sequences, lengths, by, inputs)
-        if parallel is None:
+        gaps = np.zeros(len(asked.seen.offsets) - 1)
+        if beam is not None:
+            paths, log_probs, gaps = asked.chain.beam(asked.seen, beam)
+        elif parallel is None:
             paths, log_probs = asked.chain.best(asked.seen)
         else:
             check("parallel", parallel, Choice(("time",)))
             paths, log_probs = parallel_best(asked.chain, asked.seen)
         if (log_probs == -np.inf).any():
             refuse(asked.chain.filter(asked.seen).stuck, asked.data.at)
-        return DecodedPaths.of(asked.data.split(asked.path(paths)), log_probs)
+            lost = asked.data.names[int(np.argmax(log_probs == -np.inf))]
+            raise Unanswered(
+                f"all paths of sequence {lost!r} left the beam; say a larger beam= than {beam}, or none"
+            )
+        return DecodedPaths.of(asked.data.split(asked.path(paths)), log_probs, gaps)
 
     @guided
     def predict(
@@ -255,6 +304,20 @@ class StateQuestions(CountedSequenceModel):
             logs[asked.data.offsets[:-1, None] + first + i, ~here] = -np.inf
         some = asked.chain.filter(Observed(logs, codes, asked.seen.offsets, True))
         return np.asarray(np.exp(some.log_probs - every.log_probs))
+
+
+def _split_messages(data: Sequences, logs: Array, log: bool) -> list[Array]:
+    """Return tables of a recursion, one a sequence, as probabilities unless their logarithms are asked for."""
+    check("log", log, Kind((bool,), "True or False"))
+    if log:
+        return data.split(logs)
+    largest = logs.max(axis=1)
+    lost = (largest > -np.inf) & (largest < np.log(np.finfo(np.float64).tiny))
+    if lost.any():
+        raise InvalidArgument(
+            f"the probabilities at {data.at(int(np.argmax(lost)))} are below the smallest number; say log=True"
+        )
+    return data.split(np.exp(logs))
 
 
 def _in_parallel(asked: ChainData, parallel: Parallel, *, smoothing: bool) -> tuple[FilteredChain, Any]:

@@ -12,7 +12,12 @@ from markovia.data.sequences.sequences import Lengths, Sequences
 from markovia.errors import UnsupportedModel
 from markovia.inference.sequences.forecast import Forecast
 from markovia.inference.sequences.padded import PerSequence
-from markovia.models.temporal.sequence_model import GivenSequences, SequenceModel, inputs_of_steps
+from markovia.models.temporal.sequence_model import (
+    CountedSequenceModel,
+    GivenSequences,
+    SequenceModel,
+    inputs_of_steps,
+)
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count, check_level
 from markovia.runtime.keyword_advice import guided
@@ -97,6 +102,30 @@ class StateSpaceModel(SequenceModel):
         seen = self._read(sequences, lengths, by).rows
         numbers = seen.split(seen.numbers())
         return ahead.plot(numbers, sequence=sequence, last=last, ax=ax, title=title)
+
+
+class CountedStateSpace(CountedSequenceModel):
+    """A state space whose matrices are learned: criteria count the free entries of matrices, and the numbers observed."""
+
+    def _counted(self, rows: Sequences) -> int:
+        return int(np.isfinite(rows.numbers()).sum())
+
+    def _facts(self) -> dict[str, Any]:
+        known = vars(self)
+        history, seen = known.get("log_likelihoods_"), known.get("n_seen_")
+        facts: dict[str, Any] = {"numbers": seen}
+        if history is not None:
+            facts["log likelihood"] = best = float(max(history))
+            if seen:
+                free = facts["free parameters"] = self.n_free
+                facts |= {"AIC": 2.0 * (free - best), "BIC": free * float(np.log(seen)) - 2.0 * best}
+        return facts | super()._facts()
+
+
+def entries_of(name: str, free: Any) -> int:
+    """Return how many numbers are free in a matrix, of which `free` marks the entries; a covariance counts its triangle."""
+    marked = np.asarray(free, dtype=bool)
+    return int(np.tril(marked).sum() if name.endswith("_cov") else marked.sum())
 
 
 def continued(given: GivenSequences, steps: int, ahead: Array | None) -> GivenSequences:

@@ -6,19 +6,24 @@ steps so far are filtered again.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.errors import ImpossibleEvidence, InvalidArgument
+from markovia.inference.sequences.kalman_filter import KalmanFilter
 from markovia.models.temporal.sequence_model import GivenSequences
 from markovia.runtime.array_types import Array
 
 if TYPE_CHECKING:
+    from markovia.inference.particles.results import ParticleStep
     from markovia.models.temporal.hmm import HMM
     from markovia.models.temporal.kalman_model import KalmanModel
+    from markovia.models.temporal.particle_filter import ParticleFilter
+    from markovia.models.temporal.particle_state import ParticleState
 
 
 class StateStream(ABC):
@@ -142,32 +147,21 @@ class GaussianStateStream(StateStream):
         return found.mean[0][-1], found.cov[0][-1], float(found.log_prob[0])
 
     def _next(self, mean: Array, cov: Array, y: Array, shown: Any) -> tuple[Array, Array, float]:
-        """Move the state on by a step, and let it meet an observation (the Kalman filter, in Joseph's form)."""
+        """Move the state on and let it meet an observation: the filter of two steps, nothing seen in the first."""
         space, t = self._space, self.step
         if space.steps is not None and t >= space.steps:
             raise InvalidArgument(f"the model has matrices for {space.steps} steps, and none for step {t}")
-
-        def at(stack: Array, step: int) -> Array:
-            return np.asarray(stack[step if len(stack) > 1 else 0])
-
-        move = at(space.transition, t - 1)
-        mean = move @ mean + at(space.transition_offset, t - 1) + self._push
-        cov = move @ cov @ move.T + at(space.transition_cov, t - 1)
-        here = np.isfinite(y)
-        if not here.any():
-            return mean, cov, 0.0
-        matrix = at(space.observation, t)[here]
-        noise = at(space.observation_cov, t)[np.ix_(here, here)]
-        away = y[here] - (matrix @ mean + (at(space.observation_offset, t) + shown)[here])
-        spread = matrix @ cov @ matrix.T + noise
-        gain = np.linalg.solve(spread, matrix @ cov).T
-        left = np.eye(len(mean)) - gain @ matrix
-        more = -0.5 * (
-            len(away) * np.log(2 * np.pi)
-            + np.linalg.slogdet(spread)[1]
-            + away @ np.linalg.solve(spread, away)
+        both = space.between(t - 1, t + 1, mean, cov)
+        rows = np.stack([np.full_like(y, np.nan), y])
+        pushes = (
+            np.stack([self._push, np.zeros_like(mean)]),
+            np.stack([np.zeros_like(y), np.zeros_like(y) + shown]),
         )
-        return mean + gain @ away, left @ cov @ left.T + gain @ noise @ gain.T, float(more)
+        found = KalmanFilter(
+            both, rows, np.array([0, 2]), form=self._model.form, transition_push=pushes[0], observation_push=pushes[1],
+            at=lambda row: f"step {t - 1 + row}",
+        ).filtered  # fmt: skip
+        return found.mean[0][-1], found.cov[0][-1], float(found.log_prob[0])
 
     @property
     def state(self) -> dict[str, Any]:
@@ -186,3 +180,87 @@ class GaussianStateStream(StateStream):
             raise InvalidArgument("this state is of another model: it has another number of states")
         self.step, self.log_prob, self._untold = int(value["step"]), float(value["log_prob"]), []
         self.mean, self.cov, self._push = mean, cov, push
+
+
+class ResumedStream(StateStream):
+    """What a filter knows of the present state while observations come in; of nonlinear and switching models.
+
+    An update is the model's own filter of two steps that begins at the present law, with nothing seen in the first.
+    """
+
+    def __init__(self, model: "ResumableModel", width: int) -> None:
+        super().__init__()
+        self._model, self._width = model, width
+        self._law: tuple[Array, ...] | None = None
+        self._inputs: Array | None = None
+
+    def update(self, y: Any, inputs: Any = None) -> tuple[Array, ...]:
+        """Take the next observation (NaN where numbers are missing), and return what is known of the state after it.
+
+        It is mean and covariance of the state, and with regimes the probability of each.
+        """
+        given = self._read([np.nan] * self._width if y is None else y, inputs)
+        row, known = given.rows.numbers(), given.inputs
+        if row.shape[1] != self._width:
+            raise InvalidArgument(
+                f"step {self.step} has {row.shape[1]} numbers, but the model observes {self._width}"
+            )
+        if self._law is not None:
+            row = np.concatenate([np.full_like(row, np.nan), row])
+            known = None if known is None or self._inputs is None else np.concatenate([self._inputs, known])
+        data = Sequences(row, np.array([0, len(row)]), (0,), first=max(self.step - 1, 0))
+        law, shown, more = self._model._resumed(self._law, GivenSequences(data, known))
+        self._law, self._inputs = law, given.inputs
+        self.step, self.log_prob = self.step + 1, self.log_prob + more
+        return shown
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the stream knows, as plain numbers and lists."""
+        law = None if self._law is None else [part.tolist() for part in self._law]
+        inputs = None if self._inputs is None else self._inputs.tolist()
+        return {"step": self.step, "log_prob": self.log_prob, "law": law, "inputs": inputs}
+
+    @state.setter
+    def state(self, value: Mapping[str, Any]) -> None:
+        law, inputs = value["law"], value["inputs"]
+        self.step, self.log_prob = int(value["step"]), float(value["log_prob"])
+        self._law = None if law is None else tuple(np.array(part, dtype=np.float64) for part in law)
+        self._inputs = None if inputs is None else np.array(inputs, dtype=np.float64)
+
+
+class ResumableModel(Protocol):
+    """A model whose filter can begin at a law that a filter ended with."""
+
+    def _resumed(
+        self, law: tuple[Array, ...] | None, given: GivenSequences
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], float]:
+        """Return the law after a sequence, what is shown of it, and the log probability; None begins at the start."""
+
+
+class ParticleStream(StateStream):
+    """Particles while observations come in; made by `ParticleFilter.stream`.
+
+    Its `state` is a `ParticleState`, which can be saved, and given to another stream of the same filter.
+    """
+
+    def __init__(self, model: "ParticleFilter") -> None:
+        super().__init__()
+        self._model = copy(model)
+        self._model.state = None
+
+    def update(self, y: Any, inputs: Any = None) -> "ParticleStep":
+        """Take the next observation (None for a missing one), and return the state after it."""
+        found = self._model.update(np.nan if y is None else y, inputs)
+        self.step, self.log_prob = found.t + 1, float(found.log_evidence)
+        return found
+
+    @property
+    def state(self) -> "ParticleState | None":
+        """The particles; None before the first observation."""
+        return self._model.state
+
+    @state.setter
+    def state(self, value: "ParticleState | None") -> None:
+        self._model.state = value
+        self.step, self.log_prob = (0, 0.0) if value is None else (value.t, float(value.log_evidence))

@@ -32,7 +32,13 @@ from markovia.learning.sequences.switching_em import learn_switching
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.temporal.hidden_states.component_nodes import add_vector
 from markovia.models.temporal.sequence_model import GivenSequences
-from markovia.models.temporal.state_space_model import StateSpaceModel, continued
+from markovia.models.temporal.state_space_model import (
+    CountedStateSpace,
+    StateSpaceModel,
+    continued,
+    entries_of,
+)
+from markovia.models.temporal.state_stream import ResumedStream
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, TimeLimit, Tolerance, check_count, check_options
 from markovia.runtime.estimator import Estimator
@@ -43,12 +49,17 @@ MATRICES = (
     "transition", "transition_cov", "observation", "observation_cov", "initial_mean", "initial_cov", "transition_offset",
     "observation_offset",
 )  # fmt: skip
+STACKED = (
+    "transition", "transition_offset", "transition_cov", "observation", "observation_offset", "observation_cov",
+    "initial_mean", "initial_cov",
+)  # fmt: skip
+"""The matrices in the order of `Regimes`."""
 LEARNED = (*MATRICES[:6], "regime_start", "regime_transition")
 
 
 @guided_settings
 @dataclass(eq=False, repr=False)
-class SwitchingStateSpace(StateSpaceModel, Estimator):
+class SwitchingStateSpace(CountedStateSpace, StateSpaceModel, Estimator):
     """A linear Gaussian state-space model for each of some regimes, which follow a Markov chain.
 
     Parameters
@@ -305,6 +316,41 @@ observation_offset_, regime_start_, regime_transition_
             add_vector(network, [f"y{j}@{t}" for j in range(p)], model.d, model.C, states, model.R, [regime])
         return network
 
+    def stream(self) -> ResumedStream:
+        """Return a filter that takes one observation at a time: mean and covariance of the state, and P(regime).
+
+        Raises
+        ------
+        UnsupportedModel
+            For "exact" and "rao-blackwell", which keep paths of regimes.
+
+        Examples
+        --------
+        >>> stream = SwitchingStateSpace(transition_cov=[[[0.01]], [[4.0]]], observation_cov=0.1).stream()
+        >>> [stream.update(y)[2].round(2).tolist() for y in (0.0, 0.1, 3.0)]
+        [[0.5, 0.5], [0.82, 0.18], [0.0, 1.0]]
+        """
+        if self.method not in ("gpb2", "imm"):
+            raise UnsupportedModel(
+                f"a stream keeps a Gaussian a regime, and method={self.method!r} paths of regimes; filter() of all steps so "
+                "far answers, or method='gpb2' or 'imm'"
+            )
+        return ResumedStream(self, self._regimes.d.shape[1])
+
+    def _resumed(
+        self, law: tuple[Array, ...] | None, given: GivenSequences
+    ) -> tuple[tuple[Array, ...], tuple[Array, ...], float]:
+        model = self._regimes
+        if law is not None:
+            model = model._replace(start=law[0], mean=law[1], cov=law[2])
+        (one,) = self._forward(given.rows, model)
+        logs, mean, cov = (np.asarray(part)[-1] for part in (one.logs, one.mean, one.cov))
+        shares = np.exp(logs)
+        centre = shares @ mean
+        away = mean - centre
+        spread = np.einsum("k,kab->ab", shares, cov + away[:, :, None] * away[:, None, :])
+        return (logs, mean, cov), (centre, spread, shares), float(one.log_prob)
+
     # -- learning ----------------------------------------------------------------------------------------------
 
     def fit(self, sequences: Any, lengths: Lengths = None, *, by: str | None = None) -> Self:
@@ -327,11 +373,7 @@ observation_offset_, regime_start_, regime_transition_
             time_limit=self.time_limit, progress=self.progress,
         )  # fmt: skip
         self._regimes_ = best = found.state
-        names = (
-            "transition", "transition_offset", "transition_cov", "observation", "observation_offset", "observation_cov",
-            "initial_mean", "initial_cov",
-        )  # fmt: skip
-        for name, value in zip(names, best[2:], strict=True):
+        for name, value in zip(STACKED, best[2:], strict=True):
             setattr(self, f"{name}_", np.asarray(value))
         self.regime_start_, self.regime_transition_ = np.exp(best.start), np.exp(best.moves)
         self.log_likelihoods_, self.n_iter_, self.converged_ = (
@@ -339,25 +381,26 @@ observation_offset_, regime_start_, regime_transition_
             len(found.history),
             found.converged,
         )
+        self.n_seen_ = self._counted(rows)
         found.warn(self.tol)
         return self
 
     def _values(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         model = self._regimes
-        named = (
-            "transition",
-            "transition_offset",
-            "transition_cov",
-            "observation",
-            "observation_offset",
-            "observation_cov",
-        )
         chain = {"regime_start": np.exp(model.start), "regime_transition": np.exp(model.moves)}
-        return {**chain, **{n: np.asarray(x) for n, x in zip(named, model[2:8], strict=True)}}, {}
+        return {**chain, **{n: np.asarray(x) for n, x in zip(STACKED[:6], model[2:8], strict=True)}}, {}
 
-    def _facts(self) -> dict[str, Any]:
-        history = vars(self).get("log_likelihoods_")
-        return {"log likelihood": None if history is None else float(max(history))} | super()._facts()
+    @property
+    def n_free(self) -> int:
+        """The number of free parameters: what `learn` names, once for all regimes where they share it."""
+        model, learn = self._given(), LEARNED if self.learn is None else tuple(self.learn)
+        K, total = self.n_regimes, 0
+        total += (K - 1) * ("regime_start" in learn) + K * (K - 1) * ("regime_transition" in learn)
+        for name, value in zip(STACKED, model[2:], strict=True):
+            if name in learn:
+                each = entries_of(name, np.ones(np.shape(value)[1:], dtype=bool))
+                total += each * (1 if self._apart(name) is None else K)
+        return total
 
     # -- running -----------------------------------------------------------------------------------------------
 
@@ -370,8 +413,8 @@ observation_offset_, regime_start_, regime_transition_
             )
         return values
 
-    def _forward(self, rows: Sequences) -> list[Forward]:
-        model = self._regimes
+    def _forward(self, rows: Sequences, begun: Regimes | None = None) -> list[Forward]:
+        model = self._regimes if begun is None else begun
         values = self._check(rows, model)
         if self.method == "exact":
             return [one for one, _ in self._all_paths(rows, values, model)]

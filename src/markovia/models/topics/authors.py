@@ -7,7 +7,9 @@ import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.learning.latent.document_draws import DrawnWords, draw_from_rows
 from markovia.models.topics.sampled import SampledTopics, listed
+from markovia.runtime.array_types import Ints
 from markovia.runtime.checks import Count, Whole, check
 
 
@@ -48,6 +50,7 @@ class AuthorTopics(SampledTopics):
     """
 
     n_components: Count = 10
+    _documents_have_y = True
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         pointers, codes, self.authors_ = listed(y, len(corpus), "the authors")
@@ -59,6 +62,20 @@ class AuthorTopics(SampledTopics):
         sampler = self._tokens(corpus, self.n_components, owners=(pointers, codes))
         found = self._run(sampler, rng, corpus, pointers, codes)
         self.author_topic_, self.components_ = found["theta"], np.ascontiguousarray(found["words"].T)
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        """Draw documents of the authors y: an author for each word, a topic of that author, a word of that topic."""
+        pointers, codes, _ = listed(y, len(lengths), "the authors", self.authors_)
+        many = np.diff(pointers)
+        if (many == 0).any():
+            raise InvalidArgument(
+                f"document {int((many == 0).argmax())} of y= has no author; name at least one"
+            )
+        owners = np.repeat(np.arange(len(lengths)), lengths)
+        author = codes[pointers[owners] + rng.integers(many[owners])]
+        topics = draw_from_rows(self.author_topic_, author, rng)
+        theta = np.add.reduceat(self.author_topic_[codes], pointers[:-1], axis=0) / many[:, None]
+        return DrawnWords(draw_from_rows(self.topic_word_, topics, rng), topics, theta, y)
 
     def similar_authors(self, author: Any, n: int = 5) -> list[tuple[Any, float]]:
         """Return the authors whose topics are most alike, with the Hellinger distance of proportions, 0 to 1."""

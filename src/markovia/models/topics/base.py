@@ -6,7 +6,8 @@ perplexity, coherence, tables of words and pictures are here.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -15,21 +16,48 @@ from markovia.data.text.corpus import Corpus
 from markovia.data.text.document_texts import Tokenizer
 from markovia.data.text.vocabulary import Vocabulary
 from markovia.errors import InvalidArgument, OutsideVocabularyWarning, warn_user
+from markovia.learning.latent.document_draws import DrawnWords, document_lengths, draw_words
 from markovia.learning.latent.topic_coherence import Measure, coherence
 from markovia.learning.latent.topic_documents import average_proportions
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Choice, Whole, check
-from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.estimator import fitting
 from markovia.runtime.ports import Savable
 from markovia.runtime.seeds import Seed, generator
-from markovia.runtime.shown import aligned, html_table
+from markovia.runtime.shown import InNotebooks, aligned, html_table
+from markovia.runtime.transforming_estimator import TransformingEstimator
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
 Ranking = Literal["probability", "lift", "relevance", "specificity"]
+
+
+@dataclass(frozen=True, eq=False)
+class SampledDocuments(InNotebooks):
+    """Documents that a model drew, and what it drew on the way.
+
+    Attributes
+    ----------
+    corpus
+        The documents.
+    topics
+        The topic of each of `corpus.words`; -1 for a word that is of none.
+    proportions
+        Documents x topics.
+    y
+        What `fit` takes as y: as it was given, or drawn where the model has a law of it.
+    """
+
+    corpus: Corpus
+    topics: Ints
+    proportions: Array
+    y: Any
+
+    def __repr__(self) -> str:
+        return f"SampledDocuments({self.corpus!r}, {self.proportions.shape[1]} topics)"
 
 
 class TopicModel(TransformingEstimator, Savable):
@@ -58,6 +86,7 @@ class TopicModel(TransformingEstimator, Savable):
     word_frequency_: Array
     _tokenizer: Tokenizer
     _threads: int | None = None
+    _documents_have_y: ClassVar[bool] = False  # whether documents are drawn given something known of each
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         """Learn from a corpus and what is known of its documents, and set `components_`."""
@@ -97,6 +126,66 @@ class TopicModel(TransformingEstimator, Savable):
         """
         check_is_fitted(self, "components_")
         return self._proportions(self._corpus(X), self.random_state)
+
+    def sample(
+        self,
+        n_documents: int = 1,
+        *,
+        length: Any = 100,
+        y: Any = None,
+        topics: bool = False,
+        seed: Seed = None,
+    ) -> Any:
+        """Draw new documents: proportions of topics, then for each word its topic, and the word by that topic.
+
+        Parameters
+        ----------
+        n_documents
+            How many.
+        length
+            Words of a document: a number for all, or one each, such as `rng.poisson(80, n_documents)`.
+        y
+            What is known of each document, where the model learns from that: labels, authors, times.
+        topics
+            Whether topics and proportions are wanted, too.
+        seed
+            The seed.
+
+        Returns
+        -------
+        Corpus or SampledDocuments
+            The documents, as `fit` takes them; with `topics=True` an object with `corpus`, `topics`, `proportions` and
+            `y`. Topics are the learned ones, `topic_word_`; their uncertainty is not drawn.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> lda = mk.LDA(2, max_iter=20, random_state=0).fit(["cat dog cat", "sun rain sun"] * 5)
+        >>> lda.sample(3, length=[5, 0, 2], seed=0)
+        Corpus(3 documents, 7 words, 4 in the vocabulary, 1 document is empty)
+        """
+        check_is_fitted(self, "components_")
+        check("n_documents", n_documents, Whole(1))
+        if y is not None and not self._documents_have_y:
+            raise InvalidArgument(
+                f"{type(self).__name__} draws documents of which nothing is known; leave out y="
+            )
+        lengths = document_lengths(length, n_documents)
+        drawn = self._draw(lengths, y, generator(seed))
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        corpus = Corpus(
+            drawn.words.astype(np.int32), offsets, list(self.vocabulary_), tokenizer=self._tokenizer
+        )
+        return SampledDocuments(corpus, *drawn[1:]) if topics else corpus
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        """Draw the words of documents of some lengths."""
+        theta = self._draw_proportions(len(lengths), y, rng)
+        return draw_words(lengths, theta, self.topic_word_, rng)._replace(y=y)
+
+    def _draw_proportions(self, n: int, y: Any, rng: np.random.Generator) -> Array:
+        """Draw the proportions of n documents, by the Dirichlet prior unless a model has another law."""
+        return rng.dirichlet(self.doc_topic_prior_, n)
 
     @property
     def topic_word_(self) -> Array:

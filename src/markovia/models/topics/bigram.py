@@ -7,6 +7,7 @@ import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.inference.collapsed.token_samplers import TokenTopics
+from markovia.learning.latent.document_draws import DrawnWords, draw_from_rows
 from markovia.models.topics.base import log_probability
 from markovia.models.topics.lda_priors import prior_counts
 from markovia.models.topics.sampled import SampledTopics, first_halves, given_topics
@@ -100,6 +101,25 @@ class BigramTopics(SampledTopics):
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         return given_topics(*self._in_pairs(corpus), self.doc_topic_prior_)
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        """Draw words in turn: one that was seen after the last one in the topic, or by the prior any word."""
+        drawn = super()._draw(lengths, y, rng)  # of which only topics stay
+        prior, begin = self.topic_word_prior, np.cumsum(lengths) - lengths
+        seen = self.pair_counts_ - prior * self.word_frequency_[self.pairs_[:, 1], None]
+        sums = np.vstack([np.zeros(self.n_components), np.maximum(seen, 0.0).cumsum(axis=0)])
+        starts = np.searchsorted(self.pairs_[:, 0], np.arange(self.n_features_in_ + 2))
+        words = draw_from_rows(self.word_frequency_[None], np.zeros_like(drawn.topics), rng)
+        for t in range(int(lengths.max())):  # all documents together, word by word
+            at = begin[lengths > t] + t
+            first = words[at - 1] if t else np.full(len(at), self.n_features_in_)
+            low, high = (sums[starts[first + i], drawn.topics[at]] for i in (0, 1))
+            target = low + rng.random(len(at)) * (prior + high - low)
+            for k in np.unique(drawn.topics[at[target < high]]):
+                own = (drawn.topics[at] == k) & (target < high)
+                pair = np.searchsorted(sums[:, k], target[own], side="right") - 1
+                words[at[own]] = self.pairs_[pair, 1]
+        return drawn._replace(words=words)
 
     def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
         first = first_halves(corpus)

@@ -106,6 +106,9 @@ class CorrelatedTopics(ClimbingTopics):
         begin = Logits(np.tile(self.mean_, (len(corpus), 1)), np.full(size, 0.5))
         return softmax(expect_logits(corpus.counts(), law, begin, steps=100, tol=1e-4).mean)
 
+    def _draw_proportions(self, n: int, y: Any, rng: np.random.Generator) -> Array:
+        return softmax(rng.multivariate_normal(self.mean_, self.covariance_, n, method="cholesky"))
+
     @property
     def correlation_(self) -> Array:
         """The correlations of topics' logits, topics x topics; four topics or more have such."""

@@ -7,6 +7,7 @@ import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
+from markovia.learning.latent.document_draws import DrawnWords, draw_from_rows, draw_words
 from markovia.learning.latent.dynamic_topics import learn_dynamic, log_words
 from markovia.learning.latent.topic_em import gibbs_start, normalised
 from markovia.models.topics.climbing import ClimbingTopics
@@ -80,6 +81,7 @@ class DynamicTopics(ClimbingTopics):
     spread: Positive = 10.0
     doc_topic_prior: Any = None
     max_iter: Count = 100
+    _documents_have_y = True
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         self.doc_topic_prior_ = prior_counts(self.doc_topic_prior, self.n_components)
@@ -122,6 +124,18 @@ class DynamicTopics(ClimbingTopics):
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         return given_topics(corpus, self.topic_word_, self.doc_topic_prior_)
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        """Draw documents of the times y, one for all or one each; without times by the mean topics."""
+        n, k = len(lengths), self.n_components
+        theta = rng.dirichlet(self.doc_topic_prior_, n)
+        if y is None:
+            return draw_words(lengths, theta, self.topic_word_, rng)
+        y = np.full(n, y) if np.ndim(y) == 0 else y
+        at = np.repeat(self._slices(y, n), lengths)
+        topics = draw_from_rows(theta, np.repeat(np.arange(n), lengths), rng)
+        laws = self.topics_over_time_.reshape(-1, self.n_features_in_)
+        return DrawnWords(draw_from_rows(laws, at * k + topics, rng), topics, theta, y)
 
     def _slices(self, times: Any, n: int) -> Ints:
         """Return the positions of times; those after the last are taken as the last, as the walk goes on from there."""

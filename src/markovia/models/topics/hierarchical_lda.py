@@ -162,6 +162,15 @@ class HierarchicalLDA(SamplerSettings, TopicModel):
             found[:, path] += weights[p][:, None] * shares[p]
         return found
 
+    def _draw_proportions(self, n: int, y: Any, rng: np.random.Generator) -> Array:
+        """Draw one of the learned paths for each document, by how many documents took it, and shares of its levels."""
+        paths = np.array(self.leaves())
+        taken = self.documents_[paths[:, -1]] / self.documents_[paths[:, -1]].sum()
+        own = paths[rng.choice(len(paths), n, p=taken)]
+        found = np.zeros((n, self.n_components_))
+        np.put_along_axis(found, own, rng.dirichlet(self._by_level("alpha"), n), axis=1)
+        return found
+
     def tree(self, n: int = 6) -> str:
         """Return the tree as text: how many documents pass each node, and its leading words.
 

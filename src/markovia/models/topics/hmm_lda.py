@@ -10,10 +10,11 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.averaged_draws import AveragedDraws
 from markovia.inference.collapsed.sampler_runs import run_sampler
 from markovia.inference.collapsed.syntax_sampler import SyntaxTopics
+from markovia.learning.latent.document_draws import DrawnWords, draw_from_rows
 from markovia.learning.latent.topic_em import normalised
 from markovia.models.topics.lda_priors import prior_counts
 from markovia.models.topics.sampled import SampledTopics, first_halves
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, Positive, Whole, check
 from markovia.runtime.seeds import Seed, generator
 
@@ -138,6 +139,19 @@ class HMMLDA(SampledTopics):
 
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         return self._new(corpus, seed)[1]["theta"]
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        """Draw the classes of each document's words as a chain, and words by class or, in class 0, by topics."""
+        drawn = super()._draw(lengths, y, rng)
+        starts, group = np.cumsum(lengths) - lengths, np.zeros(int(lengths.sum()), dtype=np.int64)
+        laws = np.vstack([self.transition_, self.start_])
+        for t in range(int(lengths.max())):  # all documents together, word by word
+            at = starts[lengths > t] + t
+            group[at] = draw_from_rows(laws, group[at - 1] if t else np.full(len(at), self.n_classes), rng)
+        words = draw_from_rows(self.class_counts_, group, rng)
+        return drawn._replace(
+            words=np.where(group > 0, words, drawn.words), topics=np.where(group > 0, -1, drawn.topics)
+        )
 
     def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
         """Return log p of the second halves of documents given the first, by the forward algorithm, and their words."""

@@ -54,6 +54,7 @@ class LabelledLDA(SampledTopics):
     _: KW_ONLY
     n_shared: FromZero = 0
     doc_topic_prior: Any = 0.1
+    _documents_have_y = True
 
     def _learn(self, corpus: Corpus, y: Any, rng: np.random.Generator) -> None:
         pointers, codes, self.labels_ = listed(y, len(corpus), "the labels")
@@ -61,6 +62,16 @@ class LabelledLDA(SampledTopics):
         sampler = self._tokens(corpus, k, allowed=_sets(pointers, codes, k, self.n_shared))
         found = self._run(sampler, rng, corpus, pointers, codes)
         self.doc_topic_, self.components_ = found["theta"], np.ascontiguousarray(found["words"].T)
+
+    def _draw_proportions(self, n: int, y: Any, rng: np.random.Generator) -> Array:
+        """Draw shares of the topics of each document's labels y, and of all topics where it has none."""
+        k, found = len(self.components_), np.zeros((n, len(self.components_)))
+        pointers, codes, _ = listed([None] * n if y is None else y, n, "the labels", self.labels_)
+        set_of, starts, topics = _sets(pointers, codes, k, self.n_shared)
+        for s, (a, b) in enumerate(pairwise(starts)):
+            rows, own = np.flatnonzero(set_of == s), topics[a:b]
+            found[np.ix_(rows, own)] = rng.dirichlet(self.doc_topic_prior_[own], len(rows))
+        return found
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return the shares of labels in each document, topics without a label left out."""

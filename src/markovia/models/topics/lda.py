@@ -16,6 +16,7 @@ from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.inference.collapsed.topic_gibbs import CollapsedTopics
 from markovia.inference.collapsed.topic_uncollapsed import UncollapsedTopics
+from markovia.learning.latent.topic_propagation import PropagatedTopics
 from markovia.learning.latent.topic_variational import BoundedTopics, DocumentSteps, climbed, online_step
 from markovia.models.topics.base import read_documents
 from markovia.models.topics.lda_priors import prior_counts, seeded_places, word_priors
@@ -38,6 +39,7 @@ from markovia.runtime.estimator import fitting
 from markovia.runtime.seeds import Seed, generator
 
 SAMPLED = ("gibbs", "uncollapsed")
+KEPT_PRIORS = ("online", "map", "ep")
 SEEDS = Kind((Mapping,), "a mapping from topics to lists of words", none=True)
 LEARNED = 0.1
 """Where priors that are learned begin."""
@@ -59,17 +61,18 @@ class LDA(SamplerSettings, TopicQuestions):
         The number of topics.
     method
         "gibbs" (collapsed), "vb" (variational Bayes), "online" (the same in pieces, for corpora beyond memory),
-        "uncollapsed" (Gibbs with proportions and topics drawn too) or "map" (EM).
+        "uncollapsed" (Gibbs with proportions and topics drawn too), "map" (EM) or "ep" (the most probable topics by the
+        evidence of documents, which expectation propagation finds; Minka and Lafferty 2002).
     max_iter
-        Sweeps or passes over the documents; by default 300 for samplers, 100 for "vb" and "map", 10 for "online".
+        Sweeps or passes over the documents; by default 300 for samplers, 100 for "vb", "map" and "ep", 10 for "online".
     tol
-        The gain of the bound a word at which "vb", "online" and "map" stop.
+        The gain of the bound a word at which "vb", "online", "map" and "ep" stop.
     doc_topic_prior, topic_word_prior
         Parameters of the Dirichlet priors, a number or one for each topic (word); by default they are learned from 0.1
-        on, and for "online" and "map" 1 / n_components.
+        on, and for "online", "map" and "ep" 1 / n_components.
     learn_priors
         Whether priors are learned (of documents one for each topic, of words one for all; Wallach et al. 2009); by default
-        those that are not given, except for "online" and "map". Topics differ in theirs only when each has found its place.
+        those that are not given, except for "online", "map" and "ep". Topics differ in theirs once each has its place.
     seeds
         Words that lead topics: `{0: ["goal", "match"]}`; they begin there and weigh `seed_weight` more in the prior.
     seed_weight
@@ -87,7 +90,7 @@ class LDA(SamplerSettings, TopicQuestions):
     time_limit, progress
         Seconds at most; whether to show a progress bar.
     checkpoint
-        A file that samplers, "vb" and "map" write their state to and go on from.
+        A file that samplers, "vb", "map" and "ep" write their state to and go on from.
 
     Attributes
     ----------
@@ -98,7 +101,7 @@ class LDA(SamplerSettings, TopicQuestions):
     doc_topic_
         The proportions of the documents learned from (not for "online").
     history_
-        The log joint probability after each sweep, the bound or the log posterior after each pass.
+        The log joint probability after each sweep, the bound, log posterior or log evidence after each pass.
     n_iter_, converged_, stopped_
         Passes; whether the bound settled; "time limit" or "interrupted" where that ended the fit.
 
@@ -114,7 +117,7 @@ class LDA(SamplerSettings, TopicQuestions):
 
     n_components: Count = 10
     _: KW_ONLY
-    method: Literal["gibbs", "vb", "online", "uncollapsed", "map"] = "gibbs"
+    method: Literal["gibbs", "vb", "online", "uncollapsed", "map", "ep"] = "gibbs"
     max_iter: CountOrNone = None  # type: ignore[assignment]  # None is what is usual for the method
     tol: Tolerance = 1e-4
     doc_topic_prior: Any = None
@@ -178,7 +181,7 @@ class LDA(SamplerSettings, TopicQuestions):
     @property
     def _learned(self) -> tuple[bool, bool]:
         """Whether the priors of documents and of words are learned."""
-        if self.method in ("online", "map"):
+        if self.method in KEPT_PRIORS:
             if self.learn_priors:
                 raise InvalidArgument(
                     f"method={self.method!r} keeps its priors; learn_priors=True is for the other methods"
@@ -191,7 +194,7 @@ class LDA(SamplerSettings, TopicQuestions):
     def _priors(self, vocabulary: list[str]) -> tuple[Array, Array]:
         """Return the priors to begin with: (topics), and (1 or words) x topics."""
         k = self.n_components
-        fixed = self.method in ("online", "map")
+        fixed = self.method in KEPT_PRIORS
         usual, words = (1.0 / k, 1.0 / k) if fixed else (max(1.0 / k, LEARNED), LEARNED)
         table = word_priors(self.topic_word_prior, vocabulary, k, self.seeds, self.seed_weight, words)
         return prior_counts(self.doc_topic_prior, k, usual=usual), table
@@ -253,7 +256,12 @@ class LDA(SamplerSettings, TopicQuestions):
         for _ in range(START):
             sampler.sweep(rng)
         start = sampler.word_counts + sampler.word_prior
-        return BoundedTopics(start, sampler.prior, sampler.word_prior, self.method == "map", self._threads)
+        return self._topics(start, sampler.prior, sampler.word_prior)
+
+    def _topics(self, components: Array, prior: Array, word_prior: Array) -> BoundedTopics:
+        """Return topics with the steps of the method."""
+        kind = PropagatedTopics if self.method == "ep" else BoundedTopics
+        return kind(components, prior, word_prior, self.method in ("map", "ep"), self._threads)
 
     def _climb(self, corpus: Corpus, rng: np.random.Generator) -> None:
         learned, topics = self._learned, self._started(corpus, rng)
@@ -335,7 +343,7 @@ class LDA(SamplerSettings, TopicQuestions):
     def _bounded(self) -> BoundedTopics:
         """Return the topics as they are now, for variational steps."""
         words, prior = (np.ascontiguousarray(a.T) for a in (self.components_, self.topic_word_prior_))
-        return BoundedTopics(words, self.doc_topic_prior_, prior, self.method == "map", self._threads)
+        return self._topics(words, self.doc_topic_prior_, prior)
 
     def _settle(self, model: BoundedTopics) -> None:
         self.components_ = np.ascontiguousarray(model.components.T)

@@ -1,4 +1,4 @@
-"""Latent semantic indexing: factors of the TF-IDF matrix by singular values or by factors without negative numbers."""
+"""Latent semantic indexing: factors of weighted counts, by singular values or without negative numbers."""
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 from markovia.data.text.corpus import Corpus
 from markovia.data.text.tf_idf import tf_idf_matrix
 from markovia.errors import InvalidArgument
+from markovia.learning.latent.document_draws import DrawnWords
 from markovia.models.topics.base import TopicModel
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, Whole, check
 from markovia.runtime.seeds import Seed
 
@@ -19,8 +20,8 @@ from markovia.runtime.seeds import Seed
 class LSI(TopicModel):
     """Latent semantic indexing: documents and words in a space of few factors, where alike documents are near each other.
 
-    Counts become TF-IDF weights, whose matrix is factored by scikit-learn. Factors are no probabilities: `PLSI` and
-    `LDA` have those. Reference: Deerwester et al. (1990).
+    Counts become TF-IDF weights or stay as they are, and their matrix is factored by scikit-learn. Factors are no
+    probabilities: `PLSI` and `LDA` have those. Reference: Deerwester et al. (1990).
 
     Parameters
     ----------
@@ -28,6 +29,8 @@ class LSI(TopicModel):
         The number of factors.
     method
         "svd", singular values; or "nmf", factors that are not negative, which read as topics.
+    weighting
+        "tf-idf", or "counts": the counts themselves, as in X = W L D'; frequent words then lead the first factors.
     max_iter
         Steps of "nmf" at most.
     random_state
@@ -55,6 +58,7 @@ class LSI(TopicModel):
     n_components: Count = 10
     _: KW_ONLY
     method: Literal["svd", "nmf"] = "svd"
+    weighting: Literal["tf-idf", "counts"] = "tf-idf"
     max_iter: Count = 500
     random_state: Any = None
 
@@ -65,7 +69,7 @@ class LSI(TopicModel):
                 f"{self.n_components}"
             )
         self.document_frequency_ = corpus.document_frequency() / len(corpus)
-        weights, seed = tf_idf_matrix(corpus.counts()), int(rng.integers(2**31))
+        weights, seed = self._weighted(corpus), int(rng.integers(2**31))
         if not weights.data.any():
             raise InvalidArgument(
                 "every word is in all documents, which tells nothing of them; give more documents, or documents that differ"
@@ -84,9 +88,16 @@ class LSI(TopicModel):
             self.components_, self.singular_values_ = found.components_, found.singular_values_
         self.names_ = list(corpus.names)
 
+    def _weighted(self, corpus: Corpus) -> Any:
+        """Return what is factored, documents x words."""
+        counts = corpus.counts()
+        if self.weighting == "counts":
+            return counts.astype(np.float64)
+        return tf_idf_matrix(counts, self.document_frequency_)
+
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         """Return the factors of documents; they are no proportions."""
-        weights = tf_idf_matrix(corpus.counts(), self.document_frequency_)
+        weights = self._weighted(corpus)
         if self.singular_values_ is not None:
             return np.asarray(weights @ self.components_.T)
         from sklearn.decomposition import non_negative_factorization
@@ -118,6 +129,11 @@ class LSI(TopicModel):
         """The share of each factor in what the documents weigh."""
         sizes = np.linalg.norm(self.doc_factors_, axis=0) * np.linalg.norm(self.components_, axis=1)
         return np.asarray(sizes / sizes.sum())
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        raise InvalidArgument(
+            "factors of LSI are no probabilities, so no documents can be drawn from them; PLSI and LDA have such"
+        )
 
     def _completion(self, corpus: Corpus, seed: Seed) -> tuple[float, int]:
         raise InvalidArgument(

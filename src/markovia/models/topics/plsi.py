@@ -90,5 +90,9 @@ class PLSI(ClimbingTopics):
         self.doc_topic_, self.components_ = best.state.theta, np.ascontiguousarray(best.state.phi.T)
         self._end(best)
 
+    def _draw_proportions(self, n: int, y: Any, rng: np.random.Generator) -> Array:
+        """Take the proportions of learned documents: there is no law of others."""
+        return np.asarray(self.doc_topic_[rng.integers(len(self.doc_topic_), size=n)])
+
     def _proportions(self, corpus: Corpus, seed: Seed) -> Array:
         return fold_in(corpus.counts(), np.ascontiguousarray(self.components_.T), power=self.power_)

@@ -17,11 +17,12 @@ from markovia.learning.latent.gamma_poisson_vb import expected_activities, first
 from markovia.models.classifiers.feature_rows import check_counts, numbers
 from markovia.optimise.ascent import climb
 from markovia.optimise.checkpoint import Checkpoint, digest_of
-from markovia.runtime.array_types import Array
-from markovia.runtime.checks import Count, CountOrNone, Positive, Tolerance
-from markovia.runtime.estimator import TransformingEstimator, fitting
+from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import Count, CountOrNone, Positive, Tolerance, Whole, check
+from markovia.runtime.estimator import fitting
 from markovia.runtime.ports import Savable
-from markovia.runtime.seeds import generator
+from markovia.runtime.seeds import Seed, generator
+from markovia.runtime.transforming_estimator import TransformingEstimator
 
 TRUNCATION = 30
 """Factors at most where their number is left open."""
@@ -190,6 +191,21 @@ class PoissonFactorisation(SamplerSettings, TransformingEstimator, Savable):
         """Return the expected counts of rows with these factors."""
         check_is_fitted(self)
         return np.asarray(np.asarray(X, dtype=np.float64) @ self.components_)
+
+    def sample(self, n: int = 1, seed: Seed = None) -> Ints:
+        """Draw rows of counts: activities by their prior, then a Poisson number for each column.
+
+        Examples
+        --------
+        >>> model = PoissonFactorisation(1, max_iter=20, random_state=0).fit([[3, 1], [2, 2], [4, 0]])
+        >>> model.sample(5, seed=0).shape
+        (5, 2)
+        """
+        check_is_fitted(self)
+        check("n", n, Whole(1))
+        rng, a = generator(seed), self.activity_prior
+        activities = rng.gamma(a, 1.0 / a, (n, self.n_components_))
+        return rng.poisson(activities * self.weights_ @ self.components_)
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: N803
         """Return the mean Poisson log probability of a cell, at the expected factors of its row."""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from markovia.data.text.corpus import Corpus
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnknownVariable
 from markovia.inference.collapsed.averaged_draws import AveragedDraws
 from markovia.inference.collapsed.sampler_settings import SamplerSettings
 from markovia.inference.collapsed.token_samplers import TokenTopics
@@ -109,13 +109,19 @@ def given_for_each(values: Any, n: int, what: str, name: str = "y") -> Any:
     return found
 
 
-def listed(values: Any, n: int, what: str) -> tuple[Ints, Ints, list[Any]]:
-    """Return pointers, positions and the names in order of what each document has: one name, or a list of them."""
+def listed(values: Any, n: int, what: str, known: list[Any] | None = None) -> tuple[Ints, Ints, list[Any]]:
+    """Return pointers, positions and the names in order of what each document has: one name, or a list of them.
+
+    `known` are the names that there may be; by default those that are found.
+    """
     each = [_names(v) for v in _given(values, what)]
     if len(each) != n:
         raise InvalidArgument(f"y= has {what} of {len(each)} documents, and there are {n}")
+    if known is not None:
+        for name in (v for own in each for v in own if v not in known):
+            raise UnknownVariable(str(name), [str(k) for k in known], what)
     try:
-        names = sorted({v for own in each for v in own})
+        names = known or sorted({v for own in each for v in own})
     except TypeError:
         names = sorted({v for own in each for v in own}, key=str)
     code = {v: i for i, v in enumerate(names)}

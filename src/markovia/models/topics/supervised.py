@@ -8,10 +8,11 @@ import numpy as np
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
 from markovia.inference.collapsed.token_samplers import WatchedTopics
+from markovia.learning.latent.document_draws import DrawnWords, draw_from_rows
 from markovia.learning.latent.topic_responses import ClassResponse, NumberResponse
 from markovia.models.topics.lda_priors import prior_counts
 from markovia.models.topics.sampled import SampledTopics, given_for_each
-from markovia.runtime.array_types import Array
+from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, Positive
 
 
@@ -106,6 +107,17 @@ class SupervisedLDA(SampledTopics):
         value = np.full(len(corpus), -1.0)
         value[~gaps] = codes
         return ClassResponse(value, len(self.classes_), self.coef_scale), 0.0, 1.0
+
+    def _draw(self, lengths: Ints, y: Any, rng: np.random.Generator) -> DrawnWords:
+        """Draw documents, and the response of each by the shares of its topics."""
+        drawn = super()._draw(lengths, y, rng)
+        owners, k = np.repeat(np.arange(len(lengths)), lengths), self.n_components
+        shares = np.bincount(owners * k + drawn.topics, minlength=len(lengths) * k).reshape(-1, k)
+        scores = shares / np.maximum(lengths, 1)[:, None] @ self.coef_.T
+        if self.classes_ is None:
+            return drawn._replace(y=rng.normal(scores, np.sqrt(self.noise_variance_)))
+        laws = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return drawn._replace(y=self.classes_[draw_from_rows(laws, np.arange(len(laws)), rng)])
 
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return the probability of each class for each document."""

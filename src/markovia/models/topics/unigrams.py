@@ -79,6 +79,9 @@ class UnigramMixture(ClimbingTopics):
         joint = self._joint(corpus)
         return np.asarray(np.exp(joint - np.logaddexp.reduce(joint, axis=1, keepdims=True)))
 
+    def _draw_proportions(self, n: int, y: Any, rng: np.random.Generator) -> Array:
+        return np.eye(len(self.weights_))[rng.choice(len(self.weights_), n, p=self.weights_)]
+
     def predict(self, X: Any) -> Ints:  # noqa: N803
         """Return the most probable topic of each document."""
         return np.asarray(self.transform(X).argmax(axis=1))

@@ -55,6 +55,24 @@ def plot_balance(balance: Any, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
+def plot_propensity(score: Any, *, ax: "Axes | None" = None) -> "Axes":
+    """Draw the propensity scores of two arms: the share of rows at each score, the treated above, the others below."""
+    ax = plain_axes(ax, 5.5, 3.0)
+    edges = np.linspace(0.0, 1.0, 31)
+    arms = ((score.treated, 1, style.NODE_BORDER), (score.control, -1, style.BAR_OBSERVED))
+    for level, side, colour in arms:
+        rows = score.study.codes == score.levels.index(level)
+        shares = side * np.histogram(score.scores[rows], edges)[0] / max(int(rows.sum()), 1)
+        ax.bar(edges[:-1], shares, np.diff(edges), align="edge", color=colour, label=str(level))
+    ax.axhline(0.0, color=style.EDGE, linewidth=0.8)
+    ax.set_xlim(0.0, 1.0)
+    ax.yaxis.set_major_formatter(lambda share, _: f"{abs(share):.2g}")
+    ax.set_xlabel(f"probability of {score.treatment} = {score.treated}")
+    ax.set_ylabel("share of the arm")
+    ax.legend(frameon=False, fontsize=style.SMALL_FONT_SIZE)
+    return ax
+
+
 def plot_sensitivity(found: Any, *, ax: "Axes | None" = None) -> "Axes":
     """Draw the estimate that a confounder would leave, over its partial R squared with treatment and outcome."""
     ax = plain_axes(ax, 5.0, 4.0)

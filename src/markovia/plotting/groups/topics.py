@@ -7,6 +7,7 @@ import numpy as np
 
 from markovia.data.text.corpus import Corpus
 from markovia.errors import InvalidArgument
+from markovia.learning.association.divergences import divergence_of_rows
 from markovia.models.topics.base import TopicModel
 from markovia.plotting import style
 from markovia.plotting.labels import shorten
@@ -134,16 +135,7 @@ def jensen_shannon(topic_word: Array) -> Array:
     >>> jensen_shannon(np.array([[1.0, 0.0], [0.0, 1.0]])).round(4).tolist()
     [[0.0, 0.8326], [0.8326, 0.0]]
     """
-    k = len(topic_word)
-    found = np.zeros((k, k))
-
-    def entropy(p: Array) -> Array:
-        return np.asarray(-(p * np.log(np.where(p > 0, p, 1.0))).sum(axis=-1))
-
-    own = entropy(topic_word)
-    for i in range(k):
-        found[i] = entropy(0.5 * (topic_word[i] + topic_word)) - 0.5 * (own[i] + own)
-    return np.asarray(np.sqrt(np.maximum(found, 0.0)))
+    return np.asarray(np.sqrt([divergence_of_rows(own, topic_word) for own in topic_word]))
 
 
 def scaled_places(distances: Array) -> Array:

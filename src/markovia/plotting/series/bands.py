@@ -40,7 +40,8 @@ def plot_band(
     Parameters
     ----------
     x, mean, low, high
-        Places, and the curve with the ends of its intervals there; where an end is not finite there is no band.
+        Places (numbers or dates), and the curve with the ends of its intervals there; where an end is not finite there is
+        no band.
     sd, covariance, level
         In place of `low` and `high`, for normal distributions such as those of a Gaussian process: standard deviations,
         or the covariance matrix over the places, and the probability that the band holds at each place.
@@ -67,7 +68,10 @@ def plot_band(
     '50% band'
     """
     low, high = _ends(mean, low, high, sd, covariance, level)
-    places, centre, bottom, top = (np.asarray(v, dtype=np.float64).ravel() for v in (x, mean, low, high))
+    centre, bottom, top = (np.asarray(v, dtype=np.float64).ravel() for v in (mean, low, high))
+    places: Any = np.ravel(x)
+    if places.dtype.kind != "M":  # matplotlib knows what to do with dates
+        places = places.astype(np.float64)
     if not len(places) == len(centre) == len(bottom) == len(top):
         raise InvalidArgument("x, mean, low and high have one number a place, and their lengths differ")
     band = band or ("interval" if sd is None is covariance else f"{level:.0%} band")

@@ -97,6 +97,8 @@ def plot_forecast(
 ) -> Any:
     """Draw what is forecast after a sequence, with its intervals, beside what was observed before.
 
+    Steps stand at their dates where the data, and `observed`, have some.
+
     Parameters
     ----------
     forecast
@@ -135,22 +137,34 @@ def plot_forecast(
     )
     names = list(means)
     chosen = _chosen(list(means), parts, "the forecast")
-    before = {} if observed is None else _seen(observed, names, sequence)
+    before, days = ({}, None) if observed is None else _seen(observed, names, sequence)
     length = len(next(iter(before.values()))) if before else 0
+    # dates where all that is drawn has some, numbers of steps otherwise
+    dated = forecast.dates is not None and (observed is None or days is not None)
+    coming = np.asarray(forecast.dates[sequence]) if dated else None
+    gone: Any = days if dated and days is not None else np.arange(length)
     axes = panel_each(ax, len(chosen), "observed numbers", (6.4, 2.6), columns=1)
     for place, name in zip(axes.flat, chosen, strict=False):
-        ahead = length + np.arange(len(means[name]))
+        ahead = length + np.arange(len(means[name])) if coming is None else coming
         shown = slice(None) if last is None else slice(max(0, length - last), None)
         past = before.get(name)
         plot_band(
             ahead, means[name], lows[name], highs[name], label="forecast", band=f"{forecast.level:.0%} intervals",
-            observed=None if past is None else past[shown], at=np.arange(length)[shown], ax=place,
+            observed=None if past is None else past[shown], at=gone[shown], ax=place,
         )  # fmt: skip
         if past is not None:
-            place.axvline(length - 0.5, color=style.FAINT, linewidth=0.8, linestyle=":", zorder=0)
+            place.axvline(
+                gone[-1] + (ahead[0] - gone[-1]) / 2,
+                color=style.FAINT,
+                linewidth=0.8,
+                linestyle=":",
+                zorder=0,
+            )
         if len(names) > 1:
             place.set_ylabel(shorten(name, 24), parse_math=False)
-    axes.flat[-1].set_xlabel("step" if before else "steps ahead")
+        if dated:
+            place.tick_params("x", rotation=30)
+    axes.flat[-1].set_xlabel("date" if dated else "step" if before else "steps ahead")
     if title:
         axes.flat[0].set_title(title, parse_math=False)
     return axes if ax is None else ax
@@ -179,8 +193,8 @@ def _spread(found: Any, sequence: int) -> Any:
         return np.sqrt(np.einsum("tii->ti", np.asarray(found.cov[sequence])))
 
 
-def _seen(observed: Any, names: list[str], sequence: int) -> dict[str, Array]:
-    """Return the observed columns by the names of the forecast."""
+def _seen(observed: Any, names: list[str], sequence: int) -> tuple[dict[str, Array], Any]:
+    """Return the observed columns by the names of the forecast, and the dates of their rows; None without dates."""
     from markovia.data.sequences.sequences import read_sequences
 
     rows = read_sequences(observed)
@@ -191,4 +205,5 @@ def _seen(observed: Any, names: list[str], sequence: int) -> dict[str, Array]:
         raise InvalidArgument(
             f"the forecast is of {len(names)} numbers a step, and observed= has {own.shape[1]}"
         )
-    return dict(zip(names, own.T, strict=True))
+    dates = None if rows.dates is None else np.asarray(rows.split(rows.dates)[sequence])
+    return dict(zip(names, own.T, strict=True)), dates

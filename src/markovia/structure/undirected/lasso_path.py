@@ -58,7 +58,7 @@ class LassoConditions(NamedTuple):
     @property
     def hold(self) -> bool:
         """Whether both hold."""
-        return self.smallest_eigenvalue > 1e-10 and self.incoherence < 1.0
+        return self.smallest_eigenvalue > 0.0 and self.incoherence < 1.0
 
 
 def lasso_path(

@@ -32,18 +32,9 @@ from markovia.structure.task.undirected_edges import undirected_graph, within_ru
 from markovia.structure.undirected.lasso_path import penalty_path
 from markovia.structure.undirected.pairwise_field import PairwiseField
 from markovia.structure.undirected.pairwise_newton import PairwiseFit, Penalties, fit, refit, violations
-from markovia.structure.undirected.penalty_choice import (
-    SUBSAMPLING,
-    Graphs,
-    PenaltyChoice,
-    Subsampling,
-    repeated_rows,
-)
-from markovia.structure.undirected.stability_selection import settled_by_subsamples
+from markovia.structure.undirected.penalty_choice import SUBSAMPLING, Graphs, PenaltyChoice, Subsampling
+from markovia.structure.undirected.pseudo_likelihood_path import CHOICES, fitted_path
 
-CHOICES = ("ebic", "stars", "stability")
-PATIENCE = 5
-"""How many penalties in a row may be worse than the best before no more are looked at."""
 LOOSE = 1e-4
 """The tolerance on the way; the last fit is exact."""
 
@@ -117,42 +108,24 @@ def l1_pseudo_likelihood(
     codes, shares = np.ascontiguousarray(cells.T), counts / counts.sum()
     pairs = [(i, j) for i, j in combinations(range(n), 2) if rules.pairs[i, j]]
     field = PairwiseField(codes, task.rows.cards, shares, pairs, "contrasts" if group else "entries")
-    choice: PenaltyChoice | None = None
-    notes: list[str] = []
     begin, top = _without_edges(field, rules, group)
-    stable: Flags | None = None
     if alpha is not None:
         levels = np.array([alpha])
         if alpha < top / 4:  # a path to it is quicker than a cold start
             levels = np.append(np.geomspace(top, max(alpha, top * 1e-3), 8), alpha)
     else:
         levels = penalty_path(top, n_alphas, smallest)
-    if how in ("stars", "stability"):
-        rows = repeated_rows(counts)
-        graphs = _subsampled(task, field, codes, rows, levels, group)
-        settled = settled_by_subsamples(how, graphs, len(rows), levels, rules, task, subsampling)
-        levels, stable, choice = levels[: settled.last + 1], settled.present, settled.choice
-    fits: list[PairwiseFit] = []
-    costs: list[float] = []
     whole = field if group else PairwiseField(codes, task.rows.cards, shares, pairs)
-    for level in levels:
-        if fits and task.clock.over():
-            notes.append(f"stopped after {len(fits)} of {len(levels)} penalties")
-            break
-        cut = _penalties(field, rules, float(level), group, stable)
-        fits.append(fit(field, cut, fits[-1].point if fits else begin, max(LOOSE * top, tolerance)))
-        task.clock.advance(note=f"alpha {level:.3g}")
-        if how == "ebic":
-            costs.append(_ebic(whole, field, fits, costs, table.total, gamma))
-            if len(costs) - 1 - int(np.argmin(costs)) >= PATIENCE:
-                break
-    best = int(np.argmin(costs)) if costs else len(fits) - 1
-    if costs:
-        choice = PenaltyChoice("ebic", levels[: len(costs)], np.array(costs))
-    cut = _penalties(field, rules, float(levels[best]), group, stable)
-    last = fit(field, cut, fits[best].point, tolerance)
-    if last.error > tolerance:
-        notes.append(f"the optimality conditions are violated by {last.error:.2g}")
+
+    def fit_level(level: float, among: Flags | None, start: Array, exact: float) -> PairwiseFit:
+        return fit(field, _penalties(field, rules, level, group, among), start, exact)
+
+    last, alpha, choice, stable, notes = fitted_path(
+        fit_level, begin, levels, (max(LOOSE * top, tolerance), tolerance),
+        how=how, cost=lambda fits, costs: _ebic(whole, field, fits, costs, table.total, gamma),
+        subsampled=lambda rows: _subsampled(task, field, codes, rows, levels, group), counts=counts,
+        rules=rules, task=task, subsampling=subsampling,
+    )  # fmt: skip
     there = np.flatnonzero(_there(field, last.point))
     tables = {pairs[k]: field.table(last.point, k) for k in there.tolist()}
     strength, present = np.zeros((n, n)), np.zeros((n, n), dtype=bool)
@@ -163,7 +136,7 @@ def l1_pseudo_likelihood(
     joined = [(i, j) for i, j in pairs if keep[i, j]]
     empty = {(i, j): np.zeros((len(field.bases[i]), len(field.bases[j]))) for i, j in joined}
     details = PairwiseDetails(
-        alpha=float(levels[best]),
+        alpha=alpha,
         kkt=last.error,
         pseudo_log_likelihood=-table.total * last.loss,
         node_tables={name: field.column_table(last.point, i) for i, name in enumerate(names)},

@@ -14,7 +14,7 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, check
 from markovia.studio.documents.findings import findings
-from markovia.studio.documents.messages import Finding
+from markovia.studio.documents.messages import Given
 
 
 class PosteriorQuestion(NamedTuple):
@@ -37,7 +37,7 @@ def of(source: Mapping[str, Any]) -> PosteriorQuestion:
     if "regression" in source:
         return regression(**source["regression"])
     model = ports.call("loads", source["model"], "json")
-    given = findings(model, msgspec.convert(source["given"], dict[str, Finding]))
+    given = findings(model, msgspec.convert(source["given"], Given))
     numbers = [n for n in model.variables if n not in given and isinstance(model.variable(n), Quantity)]
     if not numbers:
         raise InvalidArgument("the sampler draws numbers, and every variable of this model has states")

@@ -89,25 +89,11 @@ def effect(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]
 
 
 def _told(found: Any, judged: Any = None) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "treatment": found.treatment,
-        "outcome": found.outcome,
+    # the page shows values of the treatment and the overlap as they print
+    told: dict[str, Any] = found.to_dict() | {
         "control": str(found.control),
         "treated": str(found.treated),
-        "estimand": found.target,
-        "measure": found.measure,
-        "value": found.value,
-        "standard_error": found.standard_error,
-        "interval": list(found.interval),
-        "p_value": found.p_value,
-        "level": found.level,
         "rows": found.n,
-        "method": found.method,
-        "why": found.why,
-        "adjustment": list(found.adjustment),
-        "mediators": list(found.mediators),
-        "instruments": list(found.instruments),
-        "notes": list(found.notes),
         "overlap": None if found.overlap is None else str(found.overlap),
         "balance": [],
         "text": str(found),

@@ -303,7 +303,7 @@ def counterfactual(call: Call[AskCounterfactual]) -> Worlds:
     model, asked = call.document.now.model, call.body
     if not isinstance(model, BayesianNetwork):
         raise UnsupportedModel("what would have been needs a directed network; this model has no directions")
-    facts = findings(model, asked.facts)
+    facts = findings(model, {**asked.facts, **asked.given})
     do = {name: setting(model, name, said) for name, said in asked.do.items()}
     return causality.counterfactual(model, asked, facts, do)
 

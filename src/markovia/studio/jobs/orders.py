@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from markovia.studio.documents.messages import Finding, Name, Names
+from markovia.studio.documents.messages import Given, Name, Names
 
 Edge = tuple[Name, Name]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
@@ -83,7 +83,7 @@ class DrawPosterior(Order, tag="posterior", kw_only=True):
     example: Name | None = None
     regression: Regression | None = None
     model: Name | None = None
-    given: dict[Name, Finding] = {}
+    given: Given = {}
     draws: Annotated[int, Meta(ge=10, le=100_000)] = 1000
     warmup: Annotated[int, Meta(ge=10, le=100_000)] = 1000
     chains: Annotated[int, Meta(ge=1, le=16)] = 4
@@ -151,10 +151,14 @@ class AskIdentify(Ask):
 
 
 class AskCounterfactual(Ask):
-    """What would have been: facts of one unit, what is set otherwise, and what is asked about."""
+    """What would have been: what is given of one unit, what is set otherwise, and what is asked about.
+
+    `facts` is a former name of `given`.
+    """
 
     targets: Annotated[list[Name], Meta(min_length=1, max_length=50)]
-    facts: dict[Name, Finding] = {}
+    given: Given = {}
+    facts: Given = {}
     do: dict[Name, str | float] = {}
     mechanism: Literal["monotone", "gumbel", "independent"] | None = None
 

@@ -218,7 +218,7 @@ function rowSection(element, context, question) {
     if (!view) return;
     const node = view.nodes.find((each) => each.name === question.treatment);
     try {
-      const found = await api.post(`/api/models/${view.id}/counterfactual`, { targets: [question.outcome], facts: store.state.findings,
+      const found = await api.post(`/api/models/${view.id}/counterfactual`, { targets: [question.outcome], given: store.state.findings,
         do: { [question.treatment]: node?.states ? other : Number(other) }, mechanism: mechanism || null });
       fill(result, found.answers.map(world), found.note ? h("p", { class: "mk-hint" }, found.note) : null);
     } catch (error) {

@@ -17,6 +17,7 @@ import numpy as np
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, arm_means
 from markovia.causal.estimation.adjustment.nuisance import (
     CLIP,
+    Propensity,
     clipped,
     cross_fit,
     learner_for,
@@ -45,8 +46,12 @@ def nuisances(
     learner: Any = None,
     folds: int = 5,
     seed: int = 0,
+    score: Propensity | None = None,
 ) -> Nuisances:
-    """Return what doubly robust estimators are built on, each row predicted by models that did not see it."""
+    """Return what doubly robust estimators are built on, each row predicted by models that did not see it.
+
+    A `score` that is known already takes the place of the treatment's model.
+    """
     fold = make_folds(
         treatment, min(folds, int(np.bincount(treatment, minlength=arms).min())), np.random.default_rng(seed)
     )
@@ -64,7 +69,7 @@ def nuisances(
             for a in range(arms)
         ]
     )
-    found = propensity(
+    found = score or propensity(
         treatment, covariates, arms, learner=learner_for(learner, "treatment"), fold=fold, seed=seed
     )
     return Nuisances(means, found.probabilities, fold)
@@ -83,6 +88,7 @@ def aipw(
     clip: float = CLIP,
     clusters: Any = None,
     seed: int = 0,
+    score: Propensity | None = None,
     targeted: bool = False,
 ) -> ArmMeans:
     """Return the doubly robust means of all arms.
@@ -98,11 +104,21 @@ def aipw(
         Parts of the data for cross-fitting; fewer where an arm is smaller.
     clip
         Probabilities of treatment below this are raised to it.
+    score
+        Probabilities of the arms that are known already; they are cross-fitted if not given.
     targeted
         Whether the outcome model is moved (TMLE) instead of its residuals added (AIPW).
     """
     found = nuisances(
-        treatment, outcome, covariates, arms=arms, family=family, learner=learner, folds=folds, seed=seed
+        treatment,
+        outcome,
+        covariates,
+        arms=arms,
+        family=family,
+        learner=learner,
+        folds=folds,
+        seed=seed,
+        score=score,
     )
     members, weights = _weights(treatment, clipped(found.probabilities, clip), population)
     share = members.mean()

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans
-from markovia.causal.estimation.adjustment.nuisance import fit_glm, propensity
+from markovia.causal.estimation.adjustment.nuisance import Propensity, fit_glm, propensity
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice
@@ -32,10 +32,11 @@ def matching(
     *,
     arms: int = 2,
     population: int | None = None,
-    distance: str = "mahalanobis",
+    distance: str | None = None,
     neighbours: int = 1,
     caliper: float | None = None,
     bias_adjusted: bool = True,
+    score: Propensity | None = None,
 ) -> ArmMeans:
     """Return the matched means of two or more arms.
 
@@ -44,15 +45,20 @@ def matching(
     treatment, outcome, covariates, arms, population
         See `standardisation`.
     distance
-        "nearest", "mahalanobis" or "propensity".
+        "nearest", "mahalanobis" or "propensity"; by default the second, and the last where a score is given.
     neighbours
         Matches a row.
     caliper
         The largest distance of a match, in standard deviations; farther rows are left out.
     bias_adjusted
         Whether the outcome of a match is moved by a linear regression to the covariates of the row.
+    score
+        Probabilities of the arms that are known already; a logistic regression is fitted if not given.
     """
+    distance = distance or ("mahalanobis" if score is None else "propensity")
     check_choice("distance", distance, DISTANCES)
+    if score is not None and distance != "propensity":
+        raise InvalidArgument(f"distance={distance!r} uses no propensity; leave propensity= or distance= out")
     if not covariates.shape[1]:
         covariates = np.zeros((len(outcome), 1))
     sizes = np.bincount(treatment, minlength=arms)
@@ -60,8 +66,10 @@ def matching(
         raise InvalidArgument(
             f"matching needs two rows or more in each arm, and arm {sizes.argmin()} has fewer"
         )
-    metric, probabilities = _coordinates(treatment, covariates, arms, distance)
-    _, first, cell = np.unique(covariates, axis=0, return_index=True, return_inverse=True)
+    metric, probabilities = _coordinates(treatment, covariates, arms, distance, score)
+    # a score from elsewhere may tell rows apart that have the same covariates
+    told = covariates if score is None else np.column_stack([covariates, metric.round(9)])
+    _, first, cell = np.unique(told, axis=0, return_index=True, return_inverse=True)
     place, cell = metric[first], cell.ravel()
     n = len(outcome)
     own = np.eye(arms)[treatment]
@@ -102,10 +110,12 @@ def matching(
     return ArmMeans(values, covariance, None, repeats.sum(axis=1), probabilities)
 
 
-def _coordinates(treatment: Ints, covariates: Array, arms: int, distance: str) -> tuple[Array, Array | None]:
+def _coordinates(
+    treatment: Ints, covariates: Array, arms: int, distance: str, score: Propensity | None
+) -> tuple[Array, Array | None]:
     """Return coordinates whose Euclidean distance is the one asked for, in standard deviations; the propensity's, too."""
     if distance == "propensity":
-        probabilities = propensity(treatment, covariates, arms).probabilities
+        probabilities = (score or propensity(treatment, covariates, arms)).probabilities
         p = np.clip(probabilities, 1e-9, 1.0)
         logits = np.log(p[:, 1:] / p[:, [0]])
         return np.asarray(logits / np.maximum(logits.std(axis=0), 1e-12)), probabilities

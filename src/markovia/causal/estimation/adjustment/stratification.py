@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, arm_means
-from markovia.causal.estimation.adjustment.nuisance import fit_glm, propensity
+from markovia.causal.estimation.adjustment.nuisance import Propensity, fit_glm, propensity
 from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Ints
 
@@ -26,6 +26,7 @@ def stratification(
     strata: int | str = 5,
     adjusted: bool = True,
     clusters: Any = None,
+    score: Propensity | None = None,
 ) -> ArmMeans:
     """Return the stratified means of all arms.
 
@@ -37,18 +38,21 @@ def stratification(
         How many quantiles of the propensity (two arms only), or "cells" for every combination of covariate values.
     adjusted
         Whether a linear regression in each arm takes what the strata leave.
+    score
+        Probabilities of the arms that are known already; a logistic regression is fitted if not given.
     """
     found = None
+    if score is not None and (strata == "cells" or arms > 2):
+        raise InvalidArgument(
+            "strata of cells, or of more than two arms, use no propensity; leave propensity= out"
+        )
     if not covariates.shape[1]:
         stratum = np.zeros(len(outcome), dtype=np.int64)
     elif strata == "cells" or arms > 2:
         stratum = np.unique(covariates, axis=0, return_inverse=True)[1].ravel()
     else:
-        found = propensity(treatment, covariates, arms).probabilities
-        # rows with the same covariates belong into one stratum, whatever the rounding of their scores
-        p = found[:, 1].round(12)
-        edges = np.quantile(p, np.linspace(0, 1, int(strata) + 1)[1:-1])
-        stratum = np.unique(np.searchsorted(edges, p), return_inverse=True)[1]
+        found = (score or propensity(treatment, covariates, arms)).probabilities
+        stratum = score_strata(found[:, 1], int(strata))
     blocks = int(stratum.max()) + 1
     size = np.bincount(stratum * arms + treatment, minlength=blocks * arms).reshape(blocks, arms)
     needed = np.ones(blocks, dtype=bool) if population is None else size[:, population] > 0
@@ -78,3 +82,11 @@ def stratification(
     weights = hot * (mass[:, None] / np.maximum(size, 1))[stratum]
     influence = members[:, None] * (means - values) + weights * (outcome[:, None] - means)
     return arm_means(values, influence / members.mean(), weights.sum(axis=1), clusters, found)
+
+
+def score_strata(score: Array, strata: int) -> Ints:
+    """Return each row's stratum between quantiles of a score, numbered from 0 without gaps."""
+    # rows with the same covariates belong into one stratum, whatever the rounding of their scores
+    p = score.round(12)
+    edges = np.quantile(p, np.linspace(0, 1, strata + 1)[1:-1])
+    return np.asarray(np.unique(np.searchsorted(edges, p), return_inverse=True)[1])

@@ -13,6 +13,7 @@ import numpy as np
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, arm_means
 from markovia.causal.estimation.adjustment.nuisance import (
     CLIP,
+    Propensity,
     clipped,
     learner_for,
     make_folds,
@@ -37,6 +38,7 @@ def ipw(
     folds: int = 5,
     clusters: Any = None,
     seed: int = 0,
+    score: Propensity | None = None,
 ) -> ArmMeans:
     """Return the weighted means of all arms.
 
@@ -50,11 +52,13 @@ def ipw(
         Leave out rows with a probability of an arm below this.
     clip
         Raise smaller probabilities to this.
+    score
+        Probabilities of the arms that are known already; they are fitted if not given.
     """
     n, at = len(outcome), learner_for(learner, "treatment")
     flexible = at is not None and at != "linear"
     fold = make_folds(treatment, folds, np.random.default_rng(seed)) if flexible else None
-    found = propensity(treatment, covariates, arms, learner=at, fold=fold, seed=seed)
+    found = score or propensity(treatment, covariates, arms, learner=at, fold=fold, seed=seed)
     p, hot = clipped(found.probabilities, clip), np.eye(arms)[treatment]
     kept = (found.probabilities.min(axis=1) >= trim).astype(float)
     if not (hot * kept[:, None]).any(axis=0).all():

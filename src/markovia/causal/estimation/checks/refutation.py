@@ -119,7 +119,7 @@ def refute(
 
 
 def _placebo(study: Study, rng: np.random.Generator) -> Study:
-    return replace(study, treatment=rng.permutation(study.treatment))
+    return replace(study, treatment=rng.permutation(study.treatment), score=None)
 
 
 def _dummy(study: Study, rng: np.random.Generator) -> Study:
@@ -128,7 +128,7 @@ def _dummy(study: Study, rng: np.random.Generator) -> Study:
 
 def _random_cause(study: Study, rng: np.random.Generator) -> Study:
     more = np.column_stack([study.covariates, rng.normal(size=study.n)])
-    return replace(study, covariates=more, columns=(*study.columns, "random"))
+    return replace(study, covariates=more, columns=(*study.columns, "random"), score=None)
 
 
 def _subset(study: Study, rng: np.random.Generator) -> Study:
@@ -229,9 +229,8 @@ def _confounder(effect: Effect, strength: float, repetitions: int, rng: np.rando
     for _ in range(repetitions):
         parts = [r / max(float(r.std()), 1e-300) for r in residual]
         hidden = weights[0] * parts[0] + weights[1] * parts[1] + weights[2] * rng.normal(size=study.n)
-        more = replace(
-            study, covariates=np.column_stack([study.covariates, hidden]), columns=(*study.columns, "hidden")
-        )
+        covariates = np.column_stack([study.covariates, hidden])
+        more = replace(study, covariates=covariates, columns=(*study.columns, "hidden"), score=None)
         try:
             values.append(again(more)[0].value)
         except (MarkoviaError, np.linalg.LinAlgError):

@@ -18,6 +18,7 @@ from markovia.inference.densities.closed_forms.conjugate_blocks import (
     NormalBlock,
     ScalarBlock,
 )
+from markovia.inference.number_distributions import ContinuousNumbers
 from markovia.runtime.array_types import Array, Ints
 
 LOG_2PI = log(2.0 * pi)
@@ -58,6 +59,15 @@ class Elements:
         return stats.beta(self.a, self.a.sum(-1, keepdims=True) - self.a)
 
     @property
+    def certain(self) -> Array | None:
+        """The shares that are certain, since a concentration is zero or the only one that is not; NaN where none is."""
+        if self.family != "dirichlet":
+            return None
+        total = np.broadcast_to(self.a.sum(-1, keepdims=True), self.shape)
+        sure = ((self.a == 0.0) | (self.a == total)) & (total > 0.0)
+        return np.where(sure, self.a > 0.0, np.nan) if sure.any() else None
+
+    @property
     def covariance(self) -> Array:
         """The covariance of all numbers, one after the other; those of a simplex depend on each other."""
         variance = np.ravel(self.marginal.var())
@@ -84,7 +94,10 @@ class Elements:
             return np.asarray(self.marginal.logpdf(x).sum(axis=axes))
         from scipy.special import gammaln, xlogy
 
-        each = gammaln(self.a.sum(-1)) - gammaln(self.a).sum(-1) + xlogy(self.a - 1.0, x).sum(-1)
+        possible = self.a > 0.0  # a share without concentration is zero, and no part of the simplex
+        terms = xlogy(self.a - 1.0, x) - gammaln(np.where(possible, self.a, 1.0))
+        terms = np.where(possible, terms, np.where(np.asarray(x) > 0.0, -np.inf, 0.0))
+        each = gammaln(self.a.sum(-1)) + terms.sum(-1)
         return np.asarray(each.sum(axis=axes[1:]) if len(axes) > 1 else each)
 
 
@@ -170,6 +183,11 @@ class ClosedForm:
         freedom = np.where(root < 0, 1e300, 2.0 * a[root]).reshape(shape)
         scale = np.where(root < 0, 1.0, b[root] / a[root]).reshape(shape)
         return stats.t(freedom, mean, np.sqrt(variance * scale))
+
+    def numbers(self, name: str, at: tuple[int, ...] = ()) -> ContinuousNumbers:
+        """Return the distribution of each number of a quantity, or of one element of it, as posteriors are asked."""
+        certain = self.elements[name].certain if name in self.elements else None
+        return ContinuousNumbers(self.marginal(name), at, certain)
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Return the shape of a quantity."""

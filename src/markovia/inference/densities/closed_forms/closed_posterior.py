@@ -7,21 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.inference.densities.closed_forms.closed_form import ClosedForm
+from markovia.inference.densities.closed_forms.closed_questions import ClosedQuestions
 from markovia.inference.densities.closed_forms.conditional_conjugacy import Terms, unconstrained
 from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.compiled_functions import constrained
 from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
 from markovia.inference.densities.program.program import Program
 from markovia.inference.densities.program.state_draws import PlatedPosterior, StateDraws
-from markovia.inference.number_distributions import ContinuousNumbers, NumberDistribution
 from markovia.inference.posterior import Posterior
-from markovia.inference.posterior_questions import (
-    check_element,
-    element_name,
-    element_of,
-    numbers_meant,
-    plain_number,
-)
+from markovia.inference.posterior_questions import element_name, plain_number
 from markovia.inference.result import Info, LogMass, Record
 from markovia.runtime.array_types import Array
 from markovia.runtime.seeds import Seed, generator
@@ -78,7 +72,7 @@ def drawn_from(
     )
 
 
-class ClosedPosterior(DrawnPosterior):
+class ClosedPosterior(ClosedQuestions, DrawnPosterior):
     """The posterior of one or several quantities in closed form; `draws`, of every latent quantity, are made on request.
 
     Examples
@@ -121,11 +115,8 @@ class ClosedPosterior(DrawnPosterior):
         return self.program.pointwise(self._answer.drawn)
 
     def _place(self, name: str) -> tuple[str, tuple[int, ...], int | None]:
-        quantity, at = element_of(name, self.form.names)
-        if quantity not in self.form.names:
-            return super()._place(name)
-        check_element(quantity, at, self.form.shape(quantity))
-        return quantity, at, None
+        place = self._in_form(name)
+        return super()._place(name) if place is None else (*place, None)
 
     def sample(self, n: int = 1, seed: Seed = None) -> dict[str, Array]:
         """Return n independent draws of every latent quantity, by name."""
@@ -134,26 +125,6 @@ class ClosedPosterior(DrawnPosterior):
         return super().sample(n, seed)
 
     # -- numbers ----------------------------------------------------------------------------------------------------
-
-    def _distribution(self, name: str, what: str) -> NumberDistribution:
-        quantity, at, _ = self._place(name)
-        if quantity not in self.form.names:
-            return super()._distribution(name, what)
-        return ContinuousNumbers(self.form.marginal(quantity), at)
-
-    def _covariance(self, names: Sequence[str]) -> tuple[Array, list[tuple[int, ...]]]:
-        places = [self._place(n) for n in names]
-        if not all(quantity in self.form.names for quantity, _, _ in places):
-            return super()._covariance(names)
-        return self.form.covariance([(quantity, at) for quantity, at, _ in places])
-
-    def _probability_of(self, event: Mapping[str, Any]) -> Any:
-        if len(event) == 1:
-            ((name, said),) = event.items()
-            if self._closed(name):
-                found, box = self._distribution(name, "interval"), numbers_meant(name, said)
-                return found.cdf(box.high) - found.cdf(box.low)
-        return super()._probability_of(event)
 
     def log_prob(self, x: Any) -> Any:
         """Return the log density of the quantities asked for, together, at x.
@@ -168,11 +139,11 @@ class ClosedPosterior(DrawnPosterior):
         if len(self.names) == 1 and self._closed(self.names[0]):  # an element by itself
             quantity, at, _ = self._place(self.names[0])
             point = self._given(x)[self.names[0]]
-            return plain_number(ContinuousNumbers(self.form.marginal(quantity), at).log_prob(point))
+            return plain_number(self.form.numbers(quantity, at).log_prob(point))
         return super().log_prob(x)
 
     def _closed(self, name: str) -> bool:
-        return self._place(name)[0] in self.form.names
+        return self._in_form(name) is not None
 
     def _size(self, name: str) -> tuple[int, ...]:
         return np.shape(self.mean(name)) if self._closed(name) else super()._size(name)

@@ -356,6 +356,10 @@ class Slopes:
         """Return a function's values at places along the first axis, some at a time."""
         with x64():
             data = self._data if data is None else jax.tree.map(jax.numpy.asarray, data)
+            if not jax.tree.leaves(
+                places
+            ):  # everything was observed: there is one place, and it has no numbers
+                return jax.tree.map(lambda x: np.asarray(x)[None], function(places, data))
             count = len(jax.tree.leaves(places)[0])
             parts = []
             for at in range(0, count, BATCH):

@@ -11,20 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from markovia.errors import Unanswered, UnsupportedModel
-from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
 from markovia.inference.densities.program.compiled_functions import as_data, at_points, constrained
 from markovia.inference.densities.program.density import Density
 from markovia.inference.densities.program.draw_stats import DensityDraws, DrawStats
-from markovia.inference.densities.program.program import Program, program_of
-from markovia.inference.densities.program.state_draws import LateStates, PlatedPosterior, StateDraws
 from markovia.inference.engine import ASKED_FOR, DENSITIES, without_cure
 from markovia.inference.markov_chains.diagnostics import R_HAT_LIMIT
-from markovia.inference.posterior import Posterior
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, Info, LogMass, Ranked, Record
 from markovia.optimise.minimise import minimise
@@ -35,6 +31,14 @@ from markovia.runtime.double_precision import x64
 from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import random_keys
+
+if (
+    TYPE_CHECKING
+):  # what only answers need is imported with the first of them, so that naming an engine is quick
+    from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+    from markovia.inference.densities.program.program import Program
+    from markovia.inference.densities.program.state_draws import LateStates, PlatedPosterior
+    from markovia.inference.posterior import Posterior
 
 EngineT = TypeVar("EngineT", bound="DensityEngine")
 STARTS = 100
@@ -59,12 +63,14 @@ class CannotStart(Unanswered):
 class DrawnAnswer:
     """The answer of an engine to a question about a program: draws, made into posteriors of the names asked for."""
 
-    def __init__(self, program: Program, drawn: DensityDraws) -> None:
+    def __init__(self, program: "Program", drawn: DensityDraws) -> None:
         self.program, self.drawn = program, drawn
         self.log_mass, self.record = float(drawn.log_mass), drawn.record
 
     @cached_property
-    def _states(self) -> LateStates:
+    def _states(self) -> "LateStates":
+        from markovia.inference.densities.program.state_draws import LateStates, StateDraws
+
         def recover() -> dict[str, StateDraws]:
             found = self.program.finish(self.drawn)
             return {n: v for n, v in found.items() if isinstance(v, StateDraws)}
@@ -77,9 +83,13 @@ class DrawnAnswer:
         if len(names) == 1 and names[0] in self._states:
             weights = None if drawn.log_weights is None else _shares(drawn.log_weights)
             return self._states[names[0]].posterior(info, weights)
+        from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+
+        masked = [n for n in names if self.program.layout.sites[n].masked]
+        more = self.program.filled(drawn, masked) if masked else {}
         return DrawnPosterior(
             tuple(names),
-            drawn.draws,
+            {**drawn.draws, **more},
             info,
             stats=drawn.stats,
             log_weights=drawn.log_weights,
@@ -146,7 +156,7 @@ class DensityEngine(ABC):
         """Return draws of all targets together."""
         program = self._program(problem)
         drawn = self._drawn_from(program.density, 1 if len(targets) == 1 else STATE_DRAWS)
-        record = replace(drawn.record, note=program.note)
+        record = replace(drawn.record, note="; ".join(filter(None, [program.note, drawn.record.note])))
         if program.centred and not record.converged and _hard_to_explore(record):
             names = ", ".join(
                 f"{s.name!r}" + (f" (plate {', '.join(s.plates)})" if s.plates else "")
@@ -206,6 +216,8 @@ class DensityEngine(ABC):
         drawn = self._seeded(rng)._drawn_from(program.density, n)
         finished = program.finish(drawn)
         rows = pick(drawn, n, rng)
+        from markovia.inference.densities.program.state_draws import StateDraws
+
         every: dict[str, Any] = {n: v.codes if isinstance(v, StateDraws) else v for n, v in finished.items()}
         found = {n: v.reshape(-1, *v.shape[2:])[rows] for n, v in every.items()}
         return Draws(found, drawn.record)
@@ -220,8 +232,10 @@ class DensityEngine(ABC):
                 f"engine {self.name!r} is for models with numbers, and every variable here has states",
             )
 
-    def _program(self, problem: Problem) -> Program:
+    def _program(self, problem: Problem) -> "Program":
         self._refuse_tables(problem)
+        from markovia.inference.densities.program.program import program_of
+
         return program_of(problem, self.reparameterize)
 
     def _clock(self, total: int, unit: str = "draw") -> Clock:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from markovia.errors import Unanswered
+from markovia.factors.quantities.columns import Column
 from markovia.inference.densities.draws.inference_data import inference_data, predictive
 from markovia.inference.densities.draws.named_draws import NamedDraws, every_draw
 from markovia.inference.densities.draws.predictive_scores import PredictiveScore, loo, waic
@@ -231,13 +232,27 @@ class DrawnPosterior(NamedDraws):
         if self.program is None:
             return dict(self._kept.get(role, {}))
         layout = self.program.layout
-        return {s.name: np.asarray(layout.data[s.name]) for s in layout.sites.values() if s.role == role}
+        found = {s.name: np.asarray(layout.data[s.name]) for s in layout.sites.values() if s.role == role}
+        if role == "input":  # constants that are no nodes, and columns along a plate
+            given = self.program.problem.inputs
+            values = {n: np.asarray(v.values if isinstance(v, Column) else v) for n, v in given.items()}
+            found |= {n: v for n, v in values.items() if n not in layout.lengths and v.dtype.kind in "biufU"}
+        return found
+
+    def plates(self) -> tuple[dict[str, int], dict[str, str]]:
+        """Return the lengths of the plates, and for each input that runs along a plate which one it is."""
+        if self.program is None:
+            return self._kept.get("lengths", {}), self._kept.get("columns", {})
+        layout = self.program.layout
+        columns = {n: plates[0] for n, plates in layout.column_plates.items()}
+        return {n: int(v) for n, v in layout.lengths.items()}, columns
 
     def __getstate__(self) -> dict[str, Any]:
         """Return draws and data without the model, whose functions no file can hold; log likelihoods are computed now."""
         dropped = ("program", "_pointwise", "_kept", "draws", "_rows")
         state = {k: v for k, v in self.__dict__.items() if k not in dropped}
         kept: dict[str, Any] = {role: self.data(role) for role in ("observed", "input")}
+        kept["lengths"], kept["columns"] = self.plates()
         size = sum(np.size(v) for v in kept["observed"].values()) * self._chains * self._length
         if size <= MOST_KEPT:
             with suppress(Unanswered):

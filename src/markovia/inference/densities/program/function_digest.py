@@ -36,6 +36,8 @@ def digest(layout: QuantityLayout) -> str:
     said.update(repr(sorted(layout.fixed.items())).encode())
     said.update(repr([(k, v.shape, v.dtype.str) for k, v in sorted(layout.data.items())]).encode())
     said.update(repr(sorted(layout.column_plates.items())).encode())
+    for name, skeleton in sorted(layout.parameters.items()):
+        said.update(name.encode() + described(None if skeleton is None else skeleton.described()))
     return said.hexdigest()
 
 

@@ -22,11 +22,15 @@ from markovia.errors import (
     UnknownVariable,
 )
 from markovia.factors.functions.function_node import FunctionNode
+from markovia.factors.functions.parameter import ModuleSkeleton, ParameterValue
 from markovia.factors.quantities.columns import Column
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.evidence import Finding
 from markovia.inference.problem import Problem
+
+SEEN = "entries seen of "
+"""What the mask of a node whose entries were partly observed is called among the data."""
 
 
 @dataclass
@@ -62,6 +66,8 @@ class Site:
         What was found about it that is not one value: an `Interval`, a `Soft` likelihood, or weights of its states.
     centred
         Whether its values are what is inferred, and not their distances from the location in units of the scale.
+    masked
+        Whether some entries of its elements were not observed and do not count; `SEEN + name` among the data says which did.
     """
 
     name: str
@@ -78,6 +84,7 @@ class Site:
     drawable: bool = True
     soft: Finding | None = None
     holes: Any = None
+    masked: bool = False
 
     @property
     def lags(self) -> Mapping[str, Any]:
@@ -109,6 +116,8 @@ class QuantityLayout:
     """Constants and codes that are plain numbers: they may decide shapes and branches."""
     column_plates: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The plates of inputs that have some."""
+    parameters: dict[str, ModuleSkeleton | None] = field(default_factory=dict)
+    """The names among the data that are learned, with what makes a module of their numbers where they are one."""
 
     def plates_of(self, name: str) -> tuple[str, ...] | None:
         """Return the plates of a node or input; None for a constant that comes whole."""
@@ -174,6 +183,12 @@ def _take_values(problem: Problem, layout: QuantityLayout, plates: set[str]) -> 
             layout.column_plates[name] = (value.plate,)
             layout.data[name] = np.asarray(value.values)
             length(value.plate, len(layout.data[name]), repr(name))
+        elif isinstance(value, ParameterValue):
+            layout.data[name] = value.numbers
+            layout.parameters[name] = value.skeleton
+            for plate, n in zip(value.plates, np.shape(value.numbers), strict=False):
+                layout.column_plates[name] = value.plates
+                length(plate, n, repr(name))
         elif isinstance(value, np.ndarray):
             layout.data[name] = value
         else:
@@ -226,7 +241,8 @@ def _lengths_of_constants(layout: QuantityLayout, plate: str) -> dict[int, str]:
     found = {
         len(value): repr(name)
         for name, value in layout.data.items()
-        if name not in layout.sites and name not in layout.column_plates and value.ndim
+        if name not in layout.sites and name not in layout.column_plates and name not in layout.parameters
+        if value.ndim
         if any(site.plates == (plate,) and name in site.sources for site in layout.sites.values())
     }
     return found if len(found) == 1 else {}
@@ -259,6 +275,9 @@ def _resolve(problem: Problem, layout: QuantityLayout, plates: set[str]) -> None
         node = layout.sites.get(name)
         if value.dtype.kind == "f" and np.isnan(value).any():
             if problem.impute and node is not None and node.role == "observed":
+                if value.ndim > len(node.plates):
+                    mask_entries(layout, node)
+                    continue
                 node.holes = np.nonzero(np.isnan(value))
                 layout.data[name] = np.where(np.isnan(value), 0.0, value)
                 continue
@@ -269,8 +288,20 @@ def _resolve(problem: Problem, layout: QuantityLayout, plates: set[str]) -> None
                 "or say missing='impute'" if node is not None and node.role == "observed" else
                 f"{name!r} has {len(rows)} missing entries (at {where}); an input must be complete"
             )  # fmt: skip
-        if name not in layout.sites and name not in layout.column_plates:
+        if name not in layout.sites and name not in layout.column_plates and name not in layout.parameters:
             _refuse_ambiguous(layout, name, value)
+
+
+def mask_entries(layout: QuantityLayout, site: Site) -> None:
+    """Let missing entries of an observed array not count: a value that is seen elsewhere stands in their place."""
+    value = layout.data[site.name]
+    missing = np.isnan(value)
+    if missing.all():
+        raise InvalidEvidence(f"all entries of {site.name!r} are missing; leave it out of given=")
+    layout.data[site.name] = np.where(missing, value[~missing][0], value)
+    layout.data[SEEN + site.name] = ~missing
+    layout.column_plates[SEEN + site.name] = site.plates
+    site.masked = True
 
 
 def _refuse_ambiguous(layout: QuantityLayout, name: str, value: Any) -> None:

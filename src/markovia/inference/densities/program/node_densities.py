@@ -14,9 +14,10 @@ from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.closures import with_arrays
 from markovia.factors.functions.function_node import Flat, FunctionNode, function_arguments
+from markovia.factors.functions.parameter import PlatedModule
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
-from markovia.inference.densities.program.layout import QuantityLayout, Site
+from markovia.inference.densities.program.layout import SEEN, QuantityLayout, Site
 from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.traced_functions import tracing_problem
 
@@ -36,8 +37,15 @@ class FunctionFailed(InvalidArgument):
 class Nodes:
     """Calls the functions of a layout's nodes with values from an environment."""
 
-    def __init__(self, layout: QuantityLayout) -> None:
+    def __init__(self, layout: QuantityLayout, mapped_plate: str | None = None) -> None:
         self.layout = layout
+        self.mapped_plate = mapped_plate
+        """The one plate that modules are applied along; None for all plates of a node."""
+        self.with_modules = {
+            s.name
+            for s in layout.sites.values()
+            if any(layout.parameters.get(q) is not None for q in s.sources)
+        }
         self.forms: dict[str, Any] = {}
         self.firsts: dict[str, Any] = {}
         for site in layout.sites.values():
@@ -58,6 +66,9 @@ class Nodes:
         value = env[source]
         plates = layout.plates_of(source)
         own = site.plates[:-1] if drop_last else site.plates
+        if (skeleton := layout.parameters.get(source)) is not None:
+            along = own if self.mapped_plate is None else tuple(p for p in own if p == self.mapped_plate)
+            return PlatedModule(skeleton.module(value), source, along, layout.shape_of(along))
         if drop_last and plates and site.plates[-1] in plates:
             plates = tuple(p for p in plates if p != site.plates[-1])
         if not plates or not set(plates) <= set(own):
@@ -66,10 +77,11 @@ class Nodes:
         order = [plates.index(p) for p in present]
         rest = list(range(len(plates), np.ndim(value)))
         value = value if order + rest == list(range(np.ndim(value))) else jnp.transpose(value, order + rest)
-        if own.index(present[0]) + len(present) == len(own):
+        # modules look for all plates in front, others only for those from its first one on
+        begin = 0 if site.name in self.with_modules else own.index(present[0])
+        if begin + len(present) == len(own):
             return value  # its plates are the child's last ones: it broadcasts as it is
         events = np.shape(value)[len(present) :]
-        begin = own.index(present[0])
         full = [layout.lengths[p] if p in plates else 1 for p in own[begin:]]
         return jnp.reshape(value, (*full, *events))
 
@@ -202,6 +214,11 @@ class Nodes:
 
         `earlier` holds the values that earlier elements are taken from, where they are not those of `env`.
         """
+        if site.masked:
+            # entries are independent (`trace` has looked), so that those not seen just do not count
+            found = self.spread(site, self.call(site, env), site.plates)
+            logs = jnp.where(env[SEEN + site.name], found.base_dist.log_prob(own), 0.0)
+            return jnp.sum(logs, axis=tuple(range(len(site.plates), jnp.ndim(logs))))
         if not site.lags:
             return self.spread(site, self.call(site, env), site.plates).log_prob(own)
         axis, depth = len(site.plates) - 1, site.depth

@@ -4,6 +4,7 @@ Functions are called with arrays that have shapes and no values, parents first. 
 with how many states, what is a function of others, and which hierarchies may be sampled non-centred.
 """
 
+from collections.abc import Container
 from math import prod
 from typing import Any
 
@@ -19,10 +20,11 @@ from markovia.inference.densities.program.soft_evidence import between, bounded
 from markovia.runtime.libraries import jax, jnp
 
 
-def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool) -> None:
-    """Call every function once with abstract arrays, and note what each node is."""
-    from numpyro.distributions.transforms import biject_to
+def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool, proposed: Container[str] = ()) -> None:
+    """Call every function once with abstract arrays, and note what each node is.
 
+    `proposed` are nodes whose values come from a guide: discrete ones among them are not summed out.
+    """
     under: dict[
         str, set[str]
     ] = {}  # what is discrete and not observed above each node, also through functions
@@ -52,13 +54,18 @@ def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool) -> None:
             event = tuple(spread.event_shape)
             site.shape = (*layout.shape_of(site.plates), *event)
             support = spread.support
+            if site.masked and (site.lags or found.event_shape or not hasattr(spread, "base_dist")):
+                raise InvalidEvidence(
+                    f"missing entries of {site.name!r} can be left out only where its entries are independent given its "
+                    f"parents: a distribution without .to_event(), not {site.family}"
+                )
             if site.role == "observed":
                 _check_observed(layout, site, support)
                 site.support = support
                 continue
             if site.soft is not None:
                 support = between(site, support, event)
-            if support.is_discrete:
+            if support.is_discrete and site.name not in proposed:
                 site.role = "discrete"
                 site.states = _states(spread, event)
                 if not site.states and not only_drawn:
@@ -78,14 +85,21 @@ def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool) -> None:
                 raise UnsupportedModel(
                     f"{site.name!r} has a support that depends on its parents, which a node with previous= cannot have"
                 )
-            site.scaled = (
+            site.scaled = not support.is_discrete and (
                 standardisable(found) and not bounded(site) and not site.lags and not under[site.name]
             )
-            free = jax.eval_shape(biject_to(support).inv, jnp.zeros(site.shape))
+            free = jax.eval_shape(bijection(support).inv, jnp.zeros(site.shape))
             site.free_shape = tuple(free.shape)
-            env[site.name] = jnp.zeros(site.shape)
+            env[site.name] = jnp.zeros(site.shape, int if support.is_discrete else None)
 
     jax.eval_shape(pass_through, {k: jnp.asarray(v) for k, v in layout.data.items()})
+
+
+def bijection(support: Any) -> Any:
+    """Return the map from free numbers to a support; discrete values, which only a guide proposes, are their own."""
+    from numpyro.distributions.transforms import IdentityTransform, biject_to
+
+    return IdentityTransform() if support.is_discrete else biject_to(support)
 
 
 def _refuse_moving_support(nodes: Nodes, site: Site, env: dict[str, Any], under: dict[str, set[str]]) -> None:

@@ -56,12 +56,12 @@ def _through_supports(
     for site in missing:  # a function of others may look back at nodes that come after it
         if site.role == "discrete" and site.states:
             values[site.name] = rng.integers(0, site.states, size=site.shape or None)
-        elif site.role == "latent" and site.support is not None:
+        elif site.role == "latent" and site.support is not None and not site.support.is_discrete:
             values[site.name] = _free_value(site, site.support, rng)
     for site in missing:
         if site.role == "deterministic":
             values[site.name] = _plain(nodes.deterministic(site, values))
-        elif site.name not in values and site.role == "latent":
+        elif site.name not in values and site.role == "latent" and site.support is None:
             support = nodes.spread(site, nodes.call(site, values), site.plates).support
             values[site.name] = _free_value(site, support, rng)
         elif site.name not in values:

@@ -7,7 +7,7 @@ of every node is computed with whole arrays, and tables over discrete latent var
 a state is that state's posterior probability (Darwiche 2003).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from functools import cached_property
 from math import prod
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from markovia.inference.densities.program.draw_stats import DensityDraws
 from markovia.inference.densities.program.function_checks import check_functions
 from markovia.inference.densities.program.function_digest import digest
 from markovia.inference.densities.program.index_recording import recorded_index
-from markovia.inference.densities.program.layout import QuantityLayout, Site, lay_out
+from markovia.inference.densities.program.layout import SEEN, QuantityLayout, Site, lay_out
 from markovia.inference.densities.program.node_densities import (
     FEW_UNROLLED,
     MOST_MAPPED,
@@ -31,7 +31,7 @@ from markovia.inference.densities.program.node_densities import (
     Nodes,
     takes_traced_states,
 )
-from markovia.inference.densities.program.node_tracing import children, trace
+from markovia.inference.densities.program.node_tracing import bijection, children, trace
 from markovia.inference.densities.program.non_centred import from_standard, to_standard
 from markovia.inference.densities.program.plated_elimination import (
     EARLIER,
@@ -57,7 +57,12 @@ FEW_CHILDREN = 5
 
 
 def program_of(
-    problem: Problem, reparameterize: Reparameterize = "auto", *, only_drawn: bool = False
+    problem: Problem,
+    reparameterize: Reparameterize = "auto",
+    *,
+    only_drawn: bool = False,
+    layout: QuantityLayout | None = None,
+    proposed: Container[str] = (),
 ) -> "Program":
     """Return the density of a problem, traced and checked.
 
@@ -71,6 +76,10 @@ def program_of(
         children to inform it.
     only_drawn
         Whether nodes are drawn in order, and nothing is summed out: counts without an end are then no obstacle.
+    layout
+        The problem laid out already, perhaps for some of its rows.
+    proposed
+        Nodes whose values come from a guide: discrete ones among them are not summed out.
 
     Raises
     ------
@@ -78,9 +87,9 @@ def program_of(
         Naming the node, for shapes, supports or arguments that do not fit.
     """
     with x64():
-        layout = lay_out(problem)
+        layout = lay_out(problem) if layout is None else layout
         nodes = Nodes(layout)
-        trace(layout, nodes, only_drawn)
+        trace(layout, nodes, only_drawn, proposed)
         probed = check_functions(layout, nodes)
         for site in layout.sites.values():
             if site.scaled and reparameterize != "none":
@@ -109,6 +118,9 @@ class Program:
     centred
         Hierarchies that are sampled centred, which is what divergences may come from.
     """
+
+    row_weights: tuple[str, Any] | None = None
+    """A plate and the weights of its elements, 1 or 0, in a program of some rows."""
 
     def __init__(
         self, problem: Problem, layout: QuantityLayout, nodes: Nodes, probed: Mapping[str, Any]
@@ -164,8 +176,6 @@ class Program:
 
     def environment(self, u: Any, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the value of every node that does not depend on discrete latents, and the log Jacobians by latent."""
-        from numpyro.distributions.transforms import biject_to
-
         u = jnp.asarray(u)
         env: dict[str, Any] = {**self.layout.fixed, **{k: jnp.asarray(v) for k, v in data.items()}}
         jacobians: dict[str, Any] = {}
@@ -173,7 +183,7 @@ class Program:
         def place(site: Site, support: Any) -> None:
             slot = self.slots[site.name]
             free = jnp.reshape(u[slot.start : slot.start + slot.size], site.free_shape)
-            map_to = biject_to(support)
+            map_to = bijection(support)
             env[site.name] = map_to(free)
             jacobians[site.name] = jnp.sum(map_to.log_abs_det_jacobian(free, env[site.name]))
 
@@ -182,7 +192,7 @@ class Program:
             if site.role == "observed" and site.name in self.slots:
                 slot = self.slots[site.name]
                 free = u[slot.start : slot.start + slot.size]
-                map_to = biject_to(site.support)
+                map_to = bijection(site.support)
                 missing = map_to(free)
                 env[site.name] = env[site.name].at[site.holes].set(missing)
                 jacobians[site.name] = jnp.sum(map_to.log_abs_det_jacobian(free, missing))
@@ -211,8 +221,6 @@ class Program:
 
     def free(self, env: Mapping[str, Any]) -> Any:
         """Return the unconstrained vector at which latent quantities have the values of an environment."""
-        from numpyro.distributions.transforms import biject_to
-
         parts = [jnp.zeros(0)]
         for site in self.layout.sites.values():
             if site.role != "latent":
@@ -224,7 +232,7 @@ class Program:
             support = site.support
             if support is None:
                 support = self.nodes.spread(site, self.nodes.call(site, env), site.plates).support
-            parts.append(jnp.ravel(biject_to(support).inv(value)))
+            parts.append(jnp.ravel(bijection(support).inv(value)))
         return jnp.concatenate(parts)
 
     def prior(self, key: Any, data: Mapping[str, Any]) -> Any:
@@ -265,10 +273,24 @@ class Program:
             Log weights on states of discrete variables, states in front of plates.
         """
         env, jacobians = self.environment(u, data)
-        total = sum(jacobians.values(), _zero())
-        tables = []
+        return sum(jacobians.values(), _zero()) + self.log_joint_at(env, data, observed=observed, tilts=tilts)
+
+    def log_joint_at(
+        self,
+        env: Mapping[str, Any],
+        data: Mapping[str, Any],
+        *,
+        observed: bool = True,
+        tilts: Mapping[str, Any] | None = None,
+        left_out: Container[str] = (),
+    ) -> Any:
+        """Return the log density at values of all nodes but the discrete latent ones, which are summed out.
+
+        `left_out` are nodes whose own densities do not count.
+        """
+        total, tables = _zero(), []
         for site in self._stochastic():
-            if site.role == "observed" and not observed:
+            if (site.role == "observed" and not observed) or site.name in left_out:
                 continue
             axes = self._axes(site)
             if axes:
@@ -289,6 +311,11 @@ class Program:
 
     def _counted(self, site: Site, logs: Any) -> Any:
         """Return log densities of elements over the last axes, with zero for those that are missing and not inferred."""
+        if self.row_weights is not None and site.role != "discrete":
+            plate, weights = self.row_weights
+            if plate in site.plates:  # what only fills up a batch; the discrete above it then sums to one
+                behind = len(site.plates) - 1 - site.plates.index(plate)
+                logs = logs * jnp.reshape(weights, (-1, *(1,) * behind))
         if site.holes is None or site.name in self.slots:
             return logs
         return logs.at[(..., *site.holes)].set(0.0)
@@ -397,6 +424,29 @@ class Program:
             plain = Variable(name, labels or hidden.states)
             found[name] = StateDraws(plain, probabilities, states[1][name].astype(np.int64))
         return found
+
+    def filled(self, drawn: DensityDraws, names: Sequence[str]) -> dict[str, Array]:
+        """Return draws of observed arrays some of whose entries were not seen: those drawn given each draw of the rest."""
+
+        def one(key: Any, u: Any, data: Any) -> Any:
+            env, _ = self.environment(u, data)
+            keys = jax.random.split(key, len(names) + 1)
+            if self.hidden:
+                env.update(self.draw_states(keys[-1], u, data))
+                for site in self.layout.sites.values():
+                    if site.role == "deterministic" and self.needs[site.name]:
+                        env[site.name] = self.nodes.deterministic(site, env)
+            found = {}
+            for name, own in zip(names, keys, strict=False):
+                site = self.layout.sites[name]
+                law = self.nodes.spread(site, self.nodes.call(site, env), site.plates)
+                found[name] = jnp.where(env[SEEN + name], env[name], law.sample(own))
+            return found
+
+        draws: dict[str, Array] = at_points(
+            self.density, f"missing entries of {', '.join(names)}", one, drawn.points
+        )
+        return draws
 
     def pointwise(self, drawn: DensityDraws) -> dict[str, Array]:
         """Return the log likelihood of each observed element at each draw, by node: chains, draws, elements.

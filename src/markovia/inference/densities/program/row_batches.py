@@ -50,7 +50,26 @@ def _is_of_rows(program: "Program", plate: str) -> bool:
     return any(s.role == "observed" for s in sites)
 
 
-def _axes(layout: QuantityLayout, plate: str) -> dict[str, int]:
+def shortened(program: "Program", plate: str, length: int) -> "Program":
+    """Return the program of a model whose plate has another length."""
+    clone = copy.copy(program)
+    clone.layout = layout_of_length(program.layout, plate, length)
+    clone.nodes = Nodes(clone.layout, program.nodes.mapped_plate)
+    return clone
+
+
+def layout_of_length(layout: QuantityLayout, plate: str, length: int) -> QuantityLayout:
+    """Return a layout in which a plate has another length."""
+    sites = {}
+    for name, site in layout.sites.items():
+        shape = list(site.shape)
+        if plate in site.plates and shape:
+            shape[site.plates.index(plate)] = length
+        sites[name] = replace(site, shape=tuple(shape))
+    return replace(layout, sites=sites, lengths={**layout.lengths, plate: length})
+
+
+def row_axes(layout: QuantityLayout, plate: str) -> dict[str, int]:
     """Return, for every array of data that has rows, the axis that they lie along."""
     used = {source for s in layout.sites.values() if plate in s.plates for source in s.sources}
     found = {}
@@ -58,6 +77,8 @@ def _axes(layout: QuantityLayout, plate: str) -> dict[str, int]:
         plates = layout.plates_of(name)
         if plates is not None and plate in plates:
             found[name] = plates.index(plate)
+        elif name in layout.parameters:
+            continue
         elif plates is None and name in used and np.ndim(value) and len(value) == layout.lengths[plate]:
             found[name] = 0
     return found
@@ -65,24 +86,11 @@ def _axes(layout: QuantityLayout, plate: str) -> dict[str, int]:
 
 def _likelihood(program: "Program", plate: str) -> Any:
     """Return `(u, data, positions) -> number`, the log likelihood of some rows."""
-    axes = _axes(program.layout, plate)
-
-    def shortened(length: int) -> "Program":
-        layout = program.layout
-        sites = {}
-        for name, site in layout.sites.items():
-            shape = list(site.shape)
-            if plate in site.plates and shape:
-                shape[site.plates.index(plate)] = length
-            sites[name] = replace(site, shape=tuple(shape))
-        clone = copy.copy(program)
-        clone.layout = replace(layout, sites=sites, lengths={**layout.lengths, plate: length})
-        clone.nodes = Nodes(clone.layout)
-        return clone
+    axes = row_axes(program.layout, plate)
 
     def log_likelihood(u: Any, data: Any, at: Any) -> Any:
         some = {n: jnp.take(v, at, axis=axes[n]) if n in axes else v for n, v in data.items()}
-        few = shortened(len(at))
+        few = shortened(program, plate, len(at))
         return few.log_density(u, some) - few.log_density(u, some, observed=False)
 
     return log_likelihood

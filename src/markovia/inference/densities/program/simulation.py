@@ -6,6 +6,7 @@ earlier elements are drawn together, step by step: one scan along their last pla
 
 from collections.abc import Mapping
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ from markovia.runtime.libraries import jax, jnp, nx
 from markovia.runtime.machine_code import compiled
 from markovia.runtime.seeds import random_keys
 
+FEW = 10**6
+"""Numbers to draw for which compiling sooner is worth more than faster code."""
 Past = Mapping[tuple[str, int], Any]
 """Values of nodes by how many steps earlier they were."""
 
@@ -79,7 +82,10 @@ def predictive_draws(
         def every(keys: Any, held: Any, data: Any) -> Any:
             return jax.vmap(lambda key, mine: simulate(key, nodes, mine, data))(keys, held)
 
-        run = compiled(density, "simulate", tuple(sorted(known)), every, keys, held, data)
+        # code that is compiled in half the time draws a million numbers in a fifth of a second, at a quarter of the speed
+        few = n * sum(prod(s.shape) for s in nodes.layout.sites.values()) < FEW
+        settings = (*sorted(known), few)
+        run = compiled(density, "simulate", settings, every, keys, held, data, once=few)
         return {k: np.asarray(v) for k, v in run(keys, held, data).items()}
 
 

@@ -1,12 +1,13 @@
 """Answers about every step of some sequences of a dynamic network."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, UnknownVariable
+from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.posterior import Posterior
@@ -15,11 +16,17 @@ from markovia.inference.sequences.forecast import Forecast, GaussianSteps, State
 from markovia.inference.sequences.padded import PerSequence
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.checks import check_count
 from markovia.runtime.libraries import pd
+from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+
+Paths = Callable[[int, np.random.Generator], list[dict[str, Any]]]
+"""Draws whole paths: for each sequence, by name, an array (draws, steps)."""
 
 
 class Beliefs(Mapping[str, list[Array]], InNotebooks):
@@ -53,15 +60,18 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
         self.mean = {n: PerSequence.of(x, offsets) for n, x in (mean or {}).items()}
         self.var = {n: PerSequence.of(x, offsets) for n, x in (var or {}).items()}
         self.dates: list[Any] | None = None
+        self._paths: Paths | None = None
 
-    def rows(self, kept: Ints, steps: int, dates: list[Any] | None = None) -> "Beliefs":
-        """Return only some rows, `steps` of them for each sequence, which may have dates."""
+    def rows(
+        self, kept: Ints, steps: int, dates: list[Any] | None = None, paths: Paths | None = None
+    ) -> "Beliefs":
+        """Return only some rows, `steps` of them for each sequence, which may have dates, and be drawn together."""
         offsets = steps * np.arange(len(self._offsets))
         mean = {n: np.concatenate(x)[kept] for n, x in self.mean.items()}
         var = {n: np.concatenate(x)[kept] for n, x in self.var.items()}
         found = {n: rows[kept] for n, rows in self._steps.items()}
         some = Beliefs(self._variables, found, offsets, self.log_prob, self.info, mean, var)
-        some.dates = dates
+        some.dates, some._paths = dates, paths
         return some
 
     def __getitem__(self, name: str) -> list[Array]:
@@ -100,19 +110,46 @@ class Beliefs(Mapping[str, list[Array]], InNotebooks):
             parts[n, "sd"] = np.sqrt(self.var[n][sequence])
         return pd.DataFrame(parts)
 
+    def sample(self, n: int = 1_000, *, seed: Seed = None) -> list[dict[str, Any]]:
+        """Draw the steps of a forecast, all variables and steps together: for each sequence, by name, an array (n, steps).
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> rain = mk.DynamicBayesianNetwork()
+        >>> rain.add("rain", states=["no", "yes"], parents=["rain@-1"], p=[[0.9, 0.1], [0.1, 0.9]], initial=[0.5, 0.5])
+        >>> (paths,) = rain.forecast({"rain": ["yes"]}, 2).sample(2000, seed=0)
+        >>> float((paths["rain"] == "yes").all(axis=1).mean().round(2))  # 0.9 * 0.9
+        0.81
+        """
+        if self._paths is None:
+            raise UnsupportedModel(
+                "paths are drawn of a forecast(); of steps that were seen, decode() finds the best one"
+            )
+        check_count("n", n, 1)
+        return self._paths(n, generator(seed))
+
+    def _paths_of(self, name: str, n: int, rng: np.random.Generator) -> list[Any]:
+        assert self._paths is not None
+        drawn = [one[name] for one in self._paths(n, rng)]
+        return [x[..., None] for x in drawn] if name in self.mean else drawn
+
     def forecast(self, name: str) -> Forecast:
         """Return one variable as a `Forecast`: means (probabilities of states), intervals, quantiles, a table, a picture.
 
         A variable that is a number is taken for Gaussian, with its mean and variance.
         """
         offsets = self._offsets.tolist()
+        paths = None if self._paths is None else partial(self._paths_of, name)
         if name in self.mean:
             pairs = zip(self.mean[name], self.var[name], strict=True)
             laws: list[StepLaws] = [GaussianSteps.of(m[:, None], v[:, None, None]) for m, v in pairs]
-            return Forecast(laws, dates=self.dates, names=(name,))
+            return Forecast(laws, dates=self.dates, names=(name,), paths=paths)
         states = self.states(name)
         return Forecast(
-            [StateSteps(self._steps[name][a:b], states) for a, b in pairwise(offsets)], dates=self.dates
+            [StateSteps(self._steps[name][a:b], states) for a, b in pairwise(offsets)],
+            dates=self.dates,
+            paths=paths,
         )
 
     def to_pandas(self) -> "pd.DataFrame":
@@ -148,6 +185,8 @@ class BestPaths(Sequence["pd.DataFrame"]):
     ----------
     log_prob
         The log probability of each explanation together with what was seen.
+    gap
+        How much larger that of another explanation can be: zero where it is proved to be a best one.
     info
         How it was found.
     """
@@ -159,9 +198,11 @@ class BestPaths(Sequence["pd.DataFrame"]):
         offsets: Ints,
         log_prob: Array,
         info: Info,
+        gap: Array | None = None,
     ) -> None:
         self._variables, self._paths, self._offsets = dict(variables), dict(paths), offsets
         self.log_prob, self.info = log_prob, info
+        self.gap = np.zeros_like(log_prob) if gap is None else gap
 
     def __len__(self) -> int:
         return len(self._offsets) - 1

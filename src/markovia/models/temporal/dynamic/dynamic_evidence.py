@@ -69,6 +69,23 @@ class Evidence:
         return np.where(self.codes[name] < card, self.codes[name], -1)
 
 
+def findings_of_steps(
+    variables: Mapping[str, Variable], evidence: Evidence, first: int, last: int
+) -> dict[str, Any]:
+    """Return what was seen in some rows as evidence on the unrolled network: `{"rain@0": "yes", ...}`."""
+    given: dict[str, Any] = {}
+    for name, codes in evidence.codes.items():
+        states, weights = variables[name].states, evidence.weights[name]
+        for t, code in enumerate(codes[first:last].tolist()):
+            if code < len(states):
+                given[f"{name}@{t}"] = states[code]
+            elif (weights[code] != weights[code, 0]).any():
+                given[f"{name}@{t}"] = weights[code].tolist()
+    for name, numbers in evidence.numbers.items():
+        given |= {f"{name}@{t}": x for t, x in enumerate(numbers[first:last].tolist()) if x == x}
+    return given
+
+
 def read_evidence(
     variables: Mapping[str, Variable],
     data: Any,

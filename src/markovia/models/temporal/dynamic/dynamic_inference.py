@@ -1,6 +1,8 @@
 """How a dynamic network answers questions about whole sequences: which engine, and what it is handed."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,13 +15,15 @@ from markovia.errors import (
     check_known,
 )
 from markovia.factors.quantities.quantity import Quantity
+from markovia.inference.map_bounds.beam_search import BeamSearch
 from markovia.inference.result import Info
 from markovia.inference.sequences.interface import Interface
 from markovia.models.graphical.bayesian_network import BayesianNetwork
-from markovia.models.temporal.dynamic.dynamic_answers import Beliefs, BestPaths
+from markovia.models.temporal.dynamic.dynamic_answers import Beliefs, BestPaths, Paths
 from markovia.models.temporal.dynamic.dynamic_evidence import (
     Evidence,
     compiled,
+    findings_of_steps,
     impossible_at,
     is_gaussian,
     longer,
@@ -28,7 +32,7 @@ from markovia.models.temporal.dynamic.dynamic_evidence import (
     unseen,
 )
 from markovia.runtime.array_types import Array
-from markovia.runtime.checks import check_choice
+from markovia.runtime.checks import Whole, check, check_choice
 from markovia.runtime.clock import now
 
 if TYPE_CHECKING:
@@ -70,7 +74,12 @@ def beliefs(
     ahead = dates = None
     if steps:
         dates = evidence.rows.dates_ahead(steps)
+        seen = evidence
         evidence, ahead = longer(evidence, steps)
+
+    def paths() -> Paths:
+        return partial(paths_ahead, process, variables, seen, steps)
+
     asked = _targets(variables, targets, evidence)
     numbers = [n for n in asked if isinstance(variables[n], Quantity)]
     gaussian = is_gaussian(networks)
@@ -83,7 +92,7 @@ def beliefs(
             found = switching_beliefs(
                 networks, variables, asked, evidence, method, given, smooth=what == "smooth", begin=begin
             )
-            return found if ahead is None else found.rows(ahead, steps, dates)
+            return found if ahead is None else found.rows(ahead, steps, dates, paths())
     if engine in SWITCHING:
         raise InvalidArgument(
             f"all variables are numbers, so that nothing switches; engine='auto' is exact, not {engine!r}"
@@ -106,7 +115,29 @@ def beliefs(
 
         smooth = what == "smooth"
         found = approximate(process, networks, asked, evidence, engine, settings, begin, smooth=smooth)
-    return found if ahead is None else found.rows(ahead, steps, dates)
+    return found if ahead is None else found.rows(ahead, steps, dates, paths())
+
+
+def paths_ahead(
+    process: "DynamicBayesianNetwork",
+    variables: Mapping[str, Any],
+    evidence: Evidence,
+    steps: int,
+    n: int,
+    rng: np.random.Generator,
+) -> list[dict[str, Any]]:
+    """Return n draws of the steps after each sequence, all variables together: by name, an array (n, steps).
+
+    They are drawn from the unrolled network given what was seen, so the cost grows with the steps that came before.
+    """
+    found = []
+    for first, last in pairwise(evidence.offsets.tolist()):
+        network = process.unroll(last - first + steps)
+        given = findings_of_steps(variables, evidence, first, last)
+        rows = network.sample(n, given=given, seed=rng)
+        coming = range(last - first, last - first + steps)
+        found.append({name: rows[[f"{name}@{t}" for t in coming]].to_numpy() for name in variables})
+    return found
 
 
 def _opened(
@@ -160,20 +191,49 @@ def _exact(
     return Beliefs(variables, found, evidence.offsets, engine.log_probs, info)
 
 
-def decode(process: "DynamicBayesianNetwork", data: Any, lengths: Lengths, by: str | None) -> BestPaths:
+def decode(
+    process: "DynamicBayesianNetwork", data: Any, lengths: Lengths, by: str | None, beam: int | None = None
+) -> BestPaths:
     """Answer `decode`."""
+    check("beam", beam, Whole(1, none=True))
     begin = now()
     networks, variables, evidence = _opened(process, data, lengths, by)
     if is_gaussian(networks):
         raise InvalidArgument(
             "all variables are numbers, and the most probable ones are the means; use smooth()"
         )
+    if beam is not None:
+        return _by_beam(process, variables, evidence, beam, begin)
     slices = compiled(process, networks)
     engine = Interface(slices, seen_of(networks, slices, evidence))
     paths = engine.best()
     _require_possible(engine, evidence)
     info = Info(engine.engine or "interface", exact=True, seconds=now() - begin)
     return BestPaths(variables, paths, evidence.offsets, engine.log_probs, info)
+
+
+def _by_beam(
+    process: "DynamicBayesianNetwork", variables: dict[str, Any], evidence: Evidence, width: int, begin: float
+) -> BestPaths:
+    """Return explanations by beam search in the network of all steps, each sequence by itself."""
+    numbers = [n for n, v in variables.items() if isinstance(v, Quantity)]
+    if numbers:
+        raise UnsupportedModel(
+            f"{numbers[0]!r} is a number, and beam= is for variables with states; leave beam= out"
+        )
+    paths = {n: np.zeros(int(evidence.offsets[-1]), dtype=np.int64) for n in variables}
+    logs, gaps = np.zeros(len(evidence.offsets) - 1), np.zeros(len(evidence.offsets) - 1)
+    for s, (a, b) in enumerate(pairwise(evidence.offsets.tolist())):
+        for name, codes in evidence.codes.items():
+            paths[name][a:b] = np.minimum(codes[a:b], len(variables[name].states) - 1)
+        given = findings_of_steps(variables, evidence, a, b)
+        best = process.unroll(b - a).map(given=given, engine=BeamSearch(width=width))
+        for place, state in best.items():
+            name, step = place.rsplit("@", 1)
+            paths[name][a + int(step)] = variables[name].index(state)
+        logs[s], gaps[s] = best.log_prob, best.gap
+    info = Info(BeamSearch.name, exact=not gaps.any(), seconds=now() - begin)
+    return BestPaths(variables, paths, evidence.offsets, logs, info, gaps)
 
 
 def log_prob(process: "DynamicBayesianNetwork", data: Any, lengths: Lengths, by: str | None) -> Array:

@@ -1,0 +1,1 @@
+"""Recipes for modules: settings that make one from a random key."""

@@ -1,0 +1,78 @@
+"""Recipes for modules: a name and settings, from which a module is made with a random key; files keep them as they are."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from markovia.errors import InvalidArgument
+from markovia.runtime.libraries import eqx, jax, jnp
+
+ACTIVATIONS = ("silu", "relu", "tanh", "gelu", "softplus", "sigmoid", "elu")
+
+
+@dataclass(frozen=True)
+class ModuleRecipe:
+    """A module that is yet to be made: what it is called and its settings.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> mk.networks.mlp(2, 3, hidden=8)
+    mlp(2, 3, hidden=8, layers=2, activation='silu')
+    >>> mk.networks.mlp(2, 3, hidden=8).build(0)(__import__("numpy").zeros(2)).shape
+    (3,)
+    """
+
+    name: str
+    arguments: tuple[Any, ...]
+    settings: tuple[tuple[str, Any], ...]
+
+    def build(self, seed: Any) -> Any:
+        """Return the module, its numbers drawn from a seed or a key."""
+        key = jax.random.PRNGKey(seed) if isinstance(seed, int) else seed
+        return MAKERS[self.name](key, *self.arguments, **dict(self.settings))
+
+    def __repr__(self) -> str:
+        parts = [*map(repr, self.arguments), *(f"{k}={v!r}" for k, v in self.settings)]
+        return f"{self.name}({', '.join(parts)})"
+
+
+def mlp(
+    inputs: int, outputs: int | str, *, hidden: int = 64, layers: int = 2, activation: str = "silu"
+) -> ModuleRecipe:
+    """Return a recipe for a multilayer perceptron from vectors to vectors ("scalar" for numbers)."""
+    _check_activation(activation)
+    return ModuleRecipe(
+        "mlp", (inputs, outputs), (("hidden", hidden), ("layers", layers), ("activation", activation))
+    )
+
+
+def gaussian_mlp(
+    inputs: int, outputs: int, *, hidden: int = 64, layers: int = 2, activation: str = "silu"
+) -> ModuleRecipe:
+    """Return a recipe for a perceptron that returns two vectors: locations, and scales above zero."""
+    _check_activation(activation)
+    settings = (("hidden", hidden), ("layers", layers), ("activation", activation))
+    return ModuleRecipe("gaussian_mlp", (inputs, outputs), settings)
+
+
+def _check_activation(activation: str) -> None:
+    if activation not in ACTIVATIONS:
+        raise InvalidArgument(f"activation= is one of {', '.join(ACTIVATIONS)}, not {activation!r}")
+
+
+def activation_of(name: str) -> Any:
+    """Return an activation by name."""
+    return jnp.tanh if name == "tanh" else getattr(jax.nn, name)
+
+
+def _mlp(key: Any, inputs: int, outputs: Any, *, hidden: int, layers: int, activation: str) -> Any:
+    return eqx.nn.MLP(inputs, outputs, hidden, layers, activation_of(activation), key=key)
+
+
+def _gaussian_mlp(key: Any, inputs: int, outputs: int, **settings: Any) -> Any:
+    from markovia.factors.networks.modules import GaussianHead  # a class of Equinox, which loads JAX
+
+    return GaussianHead(_mlp(key, inputs, 2 * outputs, **settings))
+
+
+MAKERS = {"mlp": _mlp, "gaussian_mlp": _gaussian_mlp}

@@ -1,0 +1,1 @@
+"""Objectives for parameters of models: what a step of training makes smaller, one a file."""
