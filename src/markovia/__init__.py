@@ -22,6 +22,7 @@ Families of models, each behind its door; those typed first are here too
     crf                             ChainCRF, MEMM, fields on grids, segments and any graph
     mixtures                        Mixture, GaussianMixture, KMeans, DirichletProcessMixture, LatentFeatures, factors
     topics                          LDA, HDP, PLSI, LSI, CorrelatedTopics and their relatives; corpora
+    deep                            RBM, VAE, GAN, Flow, Diffusion, EnergyModel: presets of networks with parameters
     classifiers                     naive Bayes, trees, networks, labels that spread along a graph
     regression                      generalised linear models
 Building blocks
@@ -31,7 +32,7 @@ Building blocks
     distributions                   what nodes that are numbers are distributed as
     LinearGaussian, GaussianFactor  nodes linear in their parents; the algebra of Gaussians
     Input, Parameter, Flat          what comes with the data, what fit learns; no preference, as a prior or a start
-    networks                        recipes for modules that are parameters
+    networks, flows                 recipes for modules that are parameters; for those that are distributions
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors
     processes                       random partitions, measures and matrices: restaurants, sticks, buffets
@@ -100,5 +101,5 @@ _ports.bind(
 )
 
 __getattr__, __dir__ = _lazy_names(
-    __name__, families=("series", "crf", "mixtures", "topics", "classifiers", "regression")
+    __name__, families=("series", "crf", "mixtures", "topics", "deep", "classifiers", "regression")
 )

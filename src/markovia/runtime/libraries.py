@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["eqx", "jax", "jnp", "nx", "optax", "pd"]
+__all__ = ["eqx", "jax", "jnp", "laws", "nx", "optax", "pd"]
 
 
 class LateLibrary(ModuleType):
@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
     import networkx as nx
+    import numpyro.distributions as laws
     import optax
     import pandas as pd
 else:
     eqx, jax, jnp = LateLibrary("equinox"), LateLibrary("jax"), LateLibrary("jax.numpy")
+    laws = LateLibrary("numpyro.distributions")
     nx, optax, pd = LateLibrary("networkx"), LateLibrary("optax"), LateLibrary("pandas")

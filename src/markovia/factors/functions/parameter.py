@@ -246,6 +246,20 @@ class PlatedModule:
         found = jax.vmap(lambda *one: self.module(*one, **options))(*flat)
         return jax.tree.map(lambda x: jnp.reshape(x, (*self.lengths, *jnp.shape(x)[1:])), found)
 
+    def distribution(self, *context: Any) -> Any:
+        """Return the law that a module is (`mk.flows` and its kin), for every element; context has the plates in front."""
+        if not hasattr(self.module, "distribution"):
+            raise InvalidArgument(
+                f"{self.name!r} is a module that is no distribution; those of mk.flows are, or call it and make one"
+            )
+        if not self.plates:
+            return self.module.distribution(*context)
+        from markovia.factors.networks.density_modules import module_distribution  # loads NumPyro
+
+        k = len(self.plates)
+        whole = [jnp.reshape(c, (*self.lengths, *c.shape[1:])) for c in (self._flat(c, k) for c in context)]
+        return module_distribution(self.module, whole, self.lengths)
+
     def _flat(self, argument: Any, k: int) -> Any:
         """Return an argument with all plates as one axis in front."""
         array = jnp.asarray(argument)

@@ -5,6 +5,7 @@ from typing import Any
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.libraries import eqx, jax, jnp
+from markovia.runtime.registry import resolve
 
 ACTIVATIONS = ("silu", "relu", "tanh", "gelu", "softplus", "sigmoid", "elu")
 
@@ -29,7 +30,7 @@ class ModuleRecipe:
     def build(self, seed: Any) -> Any:
         """Return the module, its numbers drawn from a seed or a key."""
         key = jax.random.PRNGKey(seed) if isinstance(seed, int) else seed
-        return MAKERS[self.name](key, *self.arguments, **dict(self.settings))
+        return resolve(MAKERS[self.name])(key, *self.arguments, **dict(self.settings))
 
     def __repr__(self) -> str:
         parts = [*map(repr, self.arguments), *(f"{k}={v!r}" for k, v in self.settings)]
@@ -75,4 +76,9 @@ def _gaussian_mlp(key: Any, inputs: int, outputs: int, **settings: Any) -> Any:
     return GaussianHead(_mlp(key, inputs, 2 * outputs, **settings))
 
 
-MAKERS = {"mlp": _mlp, "gaussian_mlp": _gaussian_mlp}
+_HOME = "markovia.factors.networks."
+MAKERS = {
+    "mlp": _HOME + "recipes:_mlp",
+    "gaussian_mlp": _HOME + "recipes:_gaussian_mlp",
+}
+"""What makes a module of a recipe, by its name: `maker(key, *arguments, **settings)`, as "module:function"."""

@@ -24,11 +24,11 @@ class LearnedParameters(NamedTuple):
     record: Fit
 
 
-def built(parameters: Mapping[str, Parameter], seed: int | None) -> dict[str, Parameter]:
-    """Return parameters with modules made of the recipes, from a seed."""
+def built(parameters: Mapping[str, Parameter], seed: int | None, go_on: bool = False) -> dict[str, Parameter]:
+    """Return parameters with modules made of the recipes, from a seed; with `go_on` only where there is none yet."""
     keys = random_keys(seed, len(parameters) + 1)[1:]
     return {
-        name: p if p.recipe is None else p.with_value(p.recipe.build(key))
+        name: p if p.recipe is None or (go_on and p.value is not None) else p.with_value(p.recipe.build(key))
         for (name, p), key in zip(parameters.items(), keys, strict=True)
     }
 

@@ -326,6 +326,17 @@ class GraphicalModel(ModelCore):
         time_limit: float | None = None,
     ) -> Array: ...
 
+    @overload
+    def log_evidence(
+        self,
+        given: Any,
+        engine: str | Engine = "auto",
+        progress: bool | None = None,
+        time_limit: float | None = None,
+        *,
+        by: str,
+    ) -> Array: ...
+
     @guided
     def log_evidence(
         self,
@@ -371,7 +382,10 @@ class GraphicalModel(ModelCore):
         from markovia.inference.densities.engines.amortised import Amortised, row_log_evidence
 
         check("by", by, Choice(("row",)))
-        chosen = get_engine("amortised" if engine == "auto" else engine, time_limit)
+        # the same question has the same answer
+        chosen = (
+            Amortised(seed=0, time_limit=time_limit) if engine == "auto" else get_engine(engine, time_limit)
+        )
         if not isinstance(chosen, Amortised):
             raise InvalidArgument(f"by='row' is answered by engine='amortised', not {chosen.name!r}")
         problem = self._problem(given, "auto", None, "impute")

@@ -123,8 +123,9 @@ class FitVerbs(DirectedModel):
         training: "Training | None",
         settings: dict[str, Any],
         tables: Mapping[str, Any],
+        go_on: bool = False,
     ) -> Self:
-        """Learn the parameters by gradients, and take them over at once."""
+        """Learn the parameters by gradients, and take them over at once; or go on from where they are."""
         from markovia.learning.neural.named_objectives import OBJECTIVES, objective_named
         from markovia.learning.neural.parameter_fit import built, learn_parameters
         from markovia.optimise.training import Training
@@ -144,7 +145,7 @@ class FitVerbs(DirectedModel):
             check("method", name, Choice(tuple(OBJECTIVES)))
             name = objective_named(name)
         begun = self.copy()
-        begun._parameters = built(self._parameters, how.seed)
+        begun._parameters = built(self._parameters, how.seed, go_on)
         problem = begun._problem(data, "auto", None, "impute")
         found = learn_parameters(problem, self._guides, begun._parameters, name, how)
         self._parameters = found.parameters
@@ -162,8 +163,13 @@ class FitVerbs(DirectedModel):
         fixed: str | Iterable[str] | None = None,
         tied: Sequence[Sequence[str]] | None = None,
         forget: float = 1.0,
+        method: Any = None,
+        training: "Training | None" = None,
+        **settings: Any,
     ) -> Self:
         """Learn from more rows; in pieces is the same as all at once.
+
+        A network with parameters goes on from the parameters it has, one epoch unless told otherwise.
 
         The counts of earlier calls (of `fit` or `partial_fit`) are kept, the new rows are added, and every table is
         estimated again. `fit_` is about all rows so far.
@@ -177,6 +183,8 @@ class FitVerbs(DirectedModel):
         forget
             What the earlier counts are multiplied by first: 1 to keep them, less to follow a process that changes (the
             counts then weigh at most `1 / (1 - forget)` pieces). Pseudo-counts are not forgotten.
+        method, training, settings
+            Of a network with parameters, as in `fit`.
 
         Raises
         ------
@@ -195,6 +203,10 @@ class FitVerbs(DirectedModel):
         """
         from markovia.models.graphical import fitting
 
+        if self._parameters:
+            if training is None:
+                settings = {"epochs": 1, **settings}
+            return self._learn_parameters(data, method, training, settings, {}, go_on=True)
         past = self._current()
         if self.has_quantities or isinstance(past, fitting.NumbersLearned):
             raise InvalidArgument(

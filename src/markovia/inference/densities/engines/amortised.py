@@ -207,6 +207,8 @@ def row_log_evidence(problem: Problem, engine: Amortised) -> Array:
     """Return the log evidence of each row: exactly where nothing is proposed, else by the weights of proposals."""
     rows = RowwiseModel(problem, problem.guides)
     density = rows.program.density
-    exact = rows.guide is None
+    exact = rows.guide is None and not rows.bounded
     _, logs = replace(engine, proposals=1 if exact else engine.proposals).weighed(rows, density)
+    if rows.bounded:  # draws of a bound are averaged: the mean of their exponentials is nothing
+        return np.asarray(logs.mean(axis=0))
     return logs[0] if exact else judged_rows(logs).log_evidence

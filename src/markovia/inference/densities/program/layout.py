@@ -31,6 +31,8 @@ from markovia.inference.problem import Problem
 
 SEEN = "entries seen of "
 """What the mask of a node whose entries were partly observed is called among the data."""
+BOUND_KEY = "key of bounds"
+"""What the random key is called among the values that nodes without a density, but with a bound, are drawn bounds by."""
 
 
 @dataclass
@@ -68,6 +70,8 @@ class Site:
         Whether its values are what is inferred, and not their distances from the location in units of the scale.
     masked
         Whether some entries of its elements were not observed and do not count; `SEEN + name` among the data says which did.
+    bounded
+        Whether its distribution has no density, but a lower bound on it.
     """
 
     name: str
@@ -85,6 +89,7 @@ class Site:
     soft: Finding | None = None
     holes: Any = None
     masked: bool = False
+    bounded: bool = False
 
     @property
     def lags(self) -> Mapping[str, Any]:

@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument, MarkoviaError
+from markovia.errors import InvalidArgument, MarkoviaError, UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.closures import with_arrays
 from markovia.factors.functions.function_node import Flat, FunctionNode, function_arguments
 from markovia.factors.functions.parameter import PlatedModule
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
-from markovia.inference.densities.program.layout import SEEN, QuantityLayout, Site
+from markovia.inference.densities.program.layout import BOUND_KEY, SEEN, QuantityLayout, Site
 from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.traced_functions import tracing_problem
 
@@ -220,7 +220,8 @@ class Nodes:
             logs = jnp.where(env[SEEN + site.name], found.base_dist.log_prob(own), 0.0)
             return jnp.sum(logs, axis=tuple(range(len(site.plates), jnp.ndim(logs))))
         if not site.lags:
-            return self.spread(site, self.call(site, env), site.plates).log_prob(own)
+            found = self.spread(site, self.call(site, env), site.plates)
+            return self._bound(site, found, own, env) if site.bounded else found.log_prob(own)
         axis, depth = len(site.plates) - 1, site.depth
         own = jnp.asarray(own)
         heads = []
@@ -237,6 +238,15 @@ class Nodes:
 
         rest = jax.vmap(one)(moving, jnp.moveaxis(own, axis, 0)[depth:])
         return jnp.moveaxis(jnp.concatenate([jnp.stack(heads), rest]), 0, axis)
+
+    def _bound(self, site: Site, found: Any, own: Any, env: Env) -> Any:
+        """Return a draw of a lower bound on the log density of every element."""
+        if (key := env.get(BOUND_KEY)) is None:
+            raise UnsupportedModel(
+                f"{site.name!r} has no density but a lower bound on it ({site.family}), which fit and "
+                "log_evidence(by='row') use; an engine that needs densities cannot answer"
+            )
+        return found.bound(jax.random.fold_in(key, list(self.layout.sites).index(site.name)), own)
 
     def deterministic(self, site: Site, env: Env) -> Any:
         """Return the value of a deterministic node; a recursion over its own earlier elements is a scan."""

@@ -51,6 +51,7 @@ def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool, proposed: Cont
                 continue
             site.family = type(base_of(found)).__name__
             spread = nodes.spread(site, found, inner)
+            site.bounded = hasattr(spread, "bound")
             event = tuple(spread.event_shape)
             site.shape = (*layout.shape_of(site.plates), *event)
             support = spread.support

@@ -16,7 +16,7 @@ from markovia.errors import InvalidArgument, InvalidEvidence, UnsupportedModel
 from markovia.factors.functions.function_node import FunctionNode, Input
 from markovia.factors.quantities.columns import Column
 from markovia.factors.quantities.quantity import Quantity
-from markovia.inference.densities.program.layout import SEEN, QuantityLayout, Site, lay_out
+from markovia.inference.densities.program.layout import BOUND_KEY, SEEN, QuantityLayout, Site, lay_out
 from markovia.inference.densities.program.node_densities import Nodes
 from markovia.inference.densities.program.node_tracing import trace
 from markovia.inference.densities.program.program import Program, program_of
@@ -45,6 +45,8 @@ class RowwiseModel:
         What latent quantities are proposed from; None where there are none.
     around
         Discrete variables that the guide looks at and that are not observed everywhere, with the number of their states.
+    bounded
+        Nodes that have no density, but a bound on it.
     rows, constants
         Arrays of the data that have rows, rows in front; and others, parameters left out.
     """
@@ -66,6 +68,7 @@ class RowwiseModel:
             self.program = program_of(problem, "none", layout=few, proposed=guides)
             self.guide = GuideNetwork(problem, guides, self.program.layout, self.plate) if guides else None
             self._check(whole)
+        self.bounded = tuple(s.name for s in self.program.layout.sites.values() if s.bounded)
         held = {*self._axes, *whole.parameters, *self.around}
         self.constants = {n: v for n, v in self.program.density.data.items() if n not in held}
 
@@ -172,7 +175,7 @@ class RowwiseModel:
             return jnp.sum(weight * self.log_weights(parameters, rows, key))
         few = self._of_length(len(weight), weight)
         data = self._data(parameters, rows)
-        env: dict[str, Any] = {**few.layout.fixed, **data}
+        env: dict[str, Any] = {**few.layout.fixed, **data, BOUND_KEY: jax.random.fold_in(key, 2)}
         known, lost = set(), jnp.zeros(())
         if self.guide is not None:
             drawn = self.guide.draw(key, env, len(weight))
@@ -207,7 +210,7 @@ class RowwiseModel:
             return jax.vmap(lambda k, one: self._of_one(parameters, one, k))(keys, dict(rows))
         few, data = self._of_length(n), self._data(parameters, rows)
         values: dict[str, Any] = {}
-        env: dict[str, Any] = {**few.layout.fixed, **data}
+        env: dict[str, Any] = {**few.layout.fixed, **data, BOUND_KEY: jax.random.fold_in(key, 2)}
         total = jnp.zeros(n)
         if self.guide is not None:
             drawn = self.guide.draw(key, env, n)
@@ -282,7 +285,12 @@ class RowwiseModel:
 
         def at(states: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
             chosen = {n: jnp.full((1,), k) for n, k in states.items()}
-            env: dict[str, Any] = {**few.layout.fixed, **data, **chosen}
+            env: dict[str, Any] = {
+                **few.layout.fixed,
+                **data,
+                **chosen,
+                BOUND_KEY: jax.random.fold_in(key, 2),
+            }
             lost, values = jnp.zeros(()), {}
             if self.guide is not None:
                 drawn = self.guide.draw(key, env, 1)

@@ -1,0 +1,1 @@
+from markovia.models.deep.deep_model import DeepModel as DeepModel

@@ -1,0 +1,4 @@
+from markovia.factors.networks.density_modules import (
+    DensityModule as DensityModule,
+    ModuleDistribution as ModuleDistribution,
+)
