@@ -58,6 +58,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/bayesian.py
 	$(BIN)/python benchmarks/sequences.py
 	$(BIN)/python benchmarks/causal.py
+	$(BIN)/python benchmarks/deep.py
 	$(BIN)/python benchmarks/latent.py
 	$(BIN)/python benchmarks/pictures.py
 

@@ -31,9 +31,15 @@ from markovia.learning import correlation_graph, partial_correlation_graph
 sys.path.insert(0, str(Path(__file__).parent))
 import figures_bayesian
 import figures_bayesian_more
+import figures_belief_nets
+import figures_boltzmann
 import figures_causal
 import figures_clusters
+import figures_diffusion
+import figures_energy
 import figures_fitting
+import figures_flows
+import figures_gans
 import figures_infinite
 import figures_learning
 import figures_map
@@ -46,6 +52,7 @@ import figures_structure
 import figures_structure_more
 import figures_taggers
 import figures_topics
+import figures_vae
 from figures_approximate import APPROXIMATE
 
 MEASURED = Path(__file__).parent / "data" / "exact.json"
@@ -174,8 +181,12 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *APPROXIMATE,
     *figures_bayesian.FIGURES,
     *figures_bayesian_more.FIGURES,
+    *figures_belief_nets.FIGURES,
+    *figures_boltzmann.FIGURES,
     *figures_causal.FIGURES,
     *figures_clusters.FIGURES,
+    *figures_diffusion.FIGURES,
+    *figures_energy.FIGURES,
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,
@@ -189,6 +200,9 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_nonparametric.FIGURES,
     *figures_infinite.FIGURES,
     *figures_topics.FIGURES,
+    *figures_flows.FIGURES,
+    *figures_vae.FIGURES,
+    *figures_gans.FIGURES,
 )
 
 

@@ -75,6 +75,13 @@ ON_PURPOSE = {
     "KMeans": DRAWN,
     "LatentFeatures": {},
     "PoissonFactorisation": {},
+    "RBM": {},
+    "VAE": {},
+    "Flow": {},
+    "GAN": {},
+    "AdversarialAutoencoder": {},
+    "Diffusion": {},
+    "EnergyModel": {},
 }
 SEQUENCES = {
     "ARIMA",
@@ -121,6 +128,11 @@ DOCUMENTS = {
     "LDA",
 }
 """Estimators whose rows are documents: counts are whole numbers, and the checks make fractions."""
+BITS = {
+    "Autoregressive", "ConditionalRBM", "ConditionalVAE", "ConvolutionalRBM", "DBM", "DBN", "InfoGAN",
+    "SemiSupervisedVAE", "SequenceVAE", "SigmoidBeliefNetwork",
+}  # fmt: skip
+"""Estimators of bits, pictures, sequences, or rows that come with others."""
 NETWORKS = {"SumProductNetwork"}
 """Estimators with the verbs of networks, `predict(rows, target)` and `query`, which the checks cannot call."""
 SETTINGS = {
@@ -134,10 +146,17 @@ SETTINGS = {
     "PoissonRegression": {"l2": 0.01},
     "SoftmaxRegression": {"l2": 0.01},
     "GLM": {"family": "gamma", "link": "log", "l2": 0.01},
+    "RBM": {"visible": "gaussian", "epochs": 2},
+    "VAE": {"latent": 1, "hidden": 4, "likelihood": "gaussian", "epochs": 2},
+    "Flow": {"bend": "affine", "layers": 2, "hidden": 4, "epochs": 2},
+    "GAN": {"latent": 2, "hidden": 4, "epochs": 2},
+    "AdversarialAutoencoder": {"latent": 2, "hidden": 4, "epochs": 2},
+    "Diffusion": {"steps": 4, "hidden": 4, "epochs": 2},
+    "EnergyModel": {"hidden": 4, "layers": 1, "objective": "score-matching", "epochs": 2},
 }
 
 
-DOORS = (mk, mk.series, mk.crf, mk.topics, mk.mixtures, mk.classifiers, mk.regression)
+DOORS = (mk, mk.series, mk.crf, mk.topics, mk.mixtures, mk.classifiers, mk.regression, mk.deep)
 ESTIMATORS = {
     n: found
     for door in DOORS
@@ -147,13 +166,14 @@ ESTIMATORS = {
 
 
 def test_every_estimator_is_in_the_list():
-    assert set(ESTIMATORS) == set(ON_PURPOSE) | SEQUENCES | DOCUMENTS | NETWORKS
+    assert set(ESTIMATORS) == set(ON_PURPOSE) | SEQUENCES | DOCUMENTS | NETWORKS | BITS
 
 
 SLOW = {
     "StudentTMixture": "GaussianMixture", "Mixture": "GaussianMixture", "CategoricalMixture": "GaussianMixture",
     "LatentClass": "GaussianMixture", "BernoulliMixture": "GaussianMixture", "PoissonMixture": "GaussianMixture",
-    "MixtureOfExperts": "RegressionMixture",
+    "MixtureOfExperts": "RegressionMixture", "VAE": "Flow", "GAN": "Flow", "AdversarialAutoencoder": "Flow",
+    "Diffusion": "Flow", "EnergyModel": "Flow", "RBM": "Flow", "Flow": "itself, in `make test-all`",
 }  # fmt: skip
 """Estimators whose checks take long, and those with the same code around the fit that are always checked."""
 

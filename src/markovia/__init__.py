@@ -32,7 +32,7 @@ Building blocks
     distributions                   what nodes that are numbers are distributed as
     LinearGaussian, GaussianFactor  nodes linear in their parents; the algebra of Gaussians
     Input, Parameter, Flat          what comes with the data, what fit learns; no preference, as a prior or a start
-    networks, flows                 recipes for modules that are parameters; for those that are distributions
+    networks, flows, guides         recipes for modules; for those that are distributions; guides that are made for a model
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors
     processes                       random partitions, measures and matrices: restaurants, sticks, buffets
@@ -84,6 +84,8 @@ _ports.bind(
         "loads": "markovia.io:loads",
         "dumps": "markovia.io:dumps",
         "formats": "markovia.io:formats",
+        "native-root": "markovia.io.native.native_json:native_root",
+        "read-native-root": "markovia.io.native.native_json:read_root",
         "latent-projection": "markovia.graphs.kinds.projection:latent_projection",
         "is-cpdag": "markovia.graphs.kinds.equivalence:is_cpdag",
         "layout": "markovia.plotting.layout:screen_positions",

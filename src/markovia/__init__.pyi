@@ -14,6 +14,7 @@ from markovia import (
     factors as factors,
     flows as flows,
     graphs as graphs,
+    guides as guides,
     inference as inference,
     io as io,
     learning as learning,

@@ -7,6 +7,7 @@ from markovia.inference.densities.closed_forms.gibbs_blocks import BlockGibbs as
 from markovia.inference.densities.closed_forms.svi import SVI as SVI
 from markovia.inference.densities.engines.advi import ADVI as ADVI
 from markovia.inference.densities.engines.amortised import Amortised as Amortised
+from markovia.inference.densities.engines.annealed_langevin import AnnealedLangevin as AnnealedLangevin
 from markovia.inference.densities.engines.density_importance import DensityImportance as DensityImportance
 from markovia.inference.densities.engines.flow_vi import FlowVI as FlowVI
 from markovia.inference.densities.engines.hmc import HMC as HMC
@@ -16,6 +17,7 @@ from markovia.inference.densities.engines.nuts import NUTS as NUTS
 from markovia.inference.densities.engines.random_walk import RandomWalkMetropolis as RandomWalkMetropolis
 from markovia.inference.densities.engines.sgld import SGLD as SGLD, Langevin as Langevin
 from markovia.inference.densities.engines.smc import SMC as SMC
+from markovia.inference.densities.engines.twisted_smc import TwistedSMC as TwistedSMC
 from markovia.inference.engine import Engine as Engine, engine_names as engine_names, get_engine as get_engine
 from markovia.inference.exact.conditioning import Conditioning as Conditioning
 from markovia.inference.exact.enumeration import Enumeration as Enumeration

@@ -35,6 +35,7 @@ READ_BY_THE_ENGINE = {
     "gibbs": {"blocks"},
     "parallel-tempering": {"temperatures"},
     "annealed-importance": {"temperatures"},
+    "annealed-langevin": {"noise", "unit"},
     "importance": {"proposal"},
     "sir": {"proposal"},
 }

@@ -220,3 +220,28 @@ def test_bayesian_examples_are_listed_and_one_source_is_asked_for(page):
         bayesian_models.of({"example": "nobody"})
     with pytest.raises(MarkoviaError, match="every variable of this model has states"):
         bayesian_models.of({"model": mk.io.dumps(mk.examples.asia(), "json"), "given": {}})
+
+
+def test_codes_of_rows_fill_gaps_and_lead_from_row_to_row(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random((40, 9)) < 0.5, 1.0, 0.0)
+    frame = pd.DataFrame(rows, columns=[f"p{i}" for i in range(9)])
+    frame["word"] = "a"
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    found = families.codes(Heard(), folder=tmp_path, data=str(tmp_path / "rows.csv"), latent=2, epochs=2)
+    assert found["side"] == 3
+    assert len(found["names"]) == 9
+    gaps, filled = np.array(found["gaps"], dtype=float), np.array(found["filled"])
+    assert np.isnan(gaps[:, 4:]).all()
+    assert (filled[:, :4] == gaps[:, :4]).all()
+    assert ((filled[:, 4:] > 0) & (filled[:, 4:] < 1)).all()
+    assert np.shape(found["ways"]) == (6, 8, 9)
+    # a way begins where its row is reconstructed to, and ends where the next one begins
+    assert found["ways"][0][-1] == pytest.approx(found["ways"][1][0])
+    assert np.isfinite(found["score"])
+    for wrong, sentence in [
+        ({"columns": ["p0"]}, "two or more"),
+        ({"columns": ["p0", "word"]}, "no numbers"),
+    ]:
+        with pytest.raises(MarkoviaError, match=sentence):
+            families.codes(Heard(), folder=tmp_path, data=str(tmp_path / "rows.csv"), **wrong)

@@ -76,7 +76,9 @@ def engines(as_json: options.Json = False) -> None:
                 "name": name,
                 "exact": engine.exact,
                 "answers": [verb for verb, question in QUESTIONS.items() if can_answer(engine, question)],
-                "kinds": sorted(EVERY_KIND if name == "auto" else getattr(engine, "kinds", TABLES)),
+                "kinds": sorted(
+                    {*EVERY_KIND} & (getattr(engine, "kinds", TABLES) if name != "auto" else {*EVERY_KIND})
+                ),
                 "bound": isinstance(engine, Certified),
                 "time_limit": hasattr(engine, "time_limit"),
                 "about": "picks for you; the answer says which" if name == "auto" else about,

@@ -25,7 +25,7 @@ TABLES = frozenset({"table"})
 CLOSED = frozenset({"table", "gaussian", "field"})
 """The kinds of pieces that have exact answers together."""
 
-DENSITIES = frozenset({"table", "gaussian", "distribution"})
+DENSITIES = frozenset({"table", "gaussian", "distribution", "potential"})
 """The kinds of pieces that together are a density of numbers, for samplers and optimisers."""
 
 QUESTIONS = ("joint", "marginals", "log_mass", "best", "sample")
@@ -146,11 +146,13 @@ _REGISTRY = {
     "mala": "markovia.inference.densities.engines.mala:MALA",
     "langevin": "markovia.inference.densities.engines.sgld:Langevin",
     "sgld": "markovia.inference.densities.engines.sgld:SGLD",
+    "annealed-langevin": "markovia.inference.densities.engines.annealed_langevin:AnnealedLangevin",
     "smc": "markovia.inference.densities.engines.smc:SMC",
     "laplace": "markovia.inference.densities.engines.laplace:Laplace",
     "advi": "markovia.inference.densities.engines.advi:ADVI",
     "flow-vi": "markovia.inference.densities.engines.flow_vi:FlowVI",
     "amortised": "markovia.inference.densities.engines.amortised:Amortised",
+    "twisted-smc": "markovia.inference.densities.engines.twisted_smc:TwistedSMC",
 }
 
 _ALSO_CALLED = {
@@ -297,9 +299,13 @@ def engine_for(
     if question in ("best", "best of some", "several best"):
         name = "laplace"
     else:
+        if problem.partly_seen and any(hasattr(v, "skeleton") for v in problem.inputs.values()):
+            twisted: Engine | None = resolve(_TWISTED)(problem, found.seed, time_limit)  # type: ignore[attr-defined]
+            if twisted is not None:
+                return twisted
         closed: Engine | None = None
         try:
-            if not problem.partly_seen & {*names}:  # which are drawn
+            if "potential" not in problem.kinds and not problem.partly_seen & {*names}:  # which are drawn
                 closed = resolve(_CLOSED_FORM)(problem, found.seed)  # type: ignore[attr-defined]
         except UnsupportedModel:
             if not problem.guides:  # which may propose what cannot be summed out
@@ -337,6 +343,7 @@ def counterpart(engine: Engine, problem: Problem) -> Engine:
 
 
 _CLOSED_FORM = "markovia.inference.densities.closed_forms.conjugate:closed_engine"
+_TWISTED = "markovia.inference.densities.engines.twisted_smc:twisted_engine"
 _AMORTISED = "markovia.inference.densities.engines.amortised:amortised_engine"
 
 _known: set[type] = set()

@@ -129,6 +129,8 @@ class Problem:
         if targets is None:
             return list(self.pieces)
         needed = {*targets, *self.findings}
+        if "potential" in self.kinds:  # which are always there
+            needed |= {p.names[-1] for p in self.pieces if p.kind == "potential"}
         by_child: dict[str, int] = {}
         mentions: dict[str, int] = Counter([name for p in self.pieces for name in _others(p)])
         for i, piece in enumerate(self.pieces):

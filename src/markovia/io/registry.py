@@ -13,6 +13,7 @@ refused before they fill the memory.
 import gzip
 import os
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
@@ -68,6 +69,10 @@ class Format:
                 f"{self.name} keeps only one graph of the class that was learned, with a direction for every edge; "
                 "json keeps the class"
             )
+        if self.name != "json" and getattr(model, "_potentials", None):
+            raise UnsupportedModel(
+                f"{self.name} files hold no potentials; save it as .json, which holds every model"
+            )
         if self.name in TABLES_ONLY and getattr(model, "has_quantities", False):
             # here, because it loads numpy, which a list of formats does without
             from markovia.factors.quantities.quantity import Quantity
@@ -102,16 +107,26 @@ _TABLE = (
     _format("lavaan", "lavaan model syntax", ".lavaan"),
     _format("json", "markovia's own, complete", ".json", module="native.native_json"),
 )
+MKZ = _format("mkz", "markovia's own, arrays beside the text", ".mkz", module="native.mkz")
+"""The one format that is no text, so that `loads` and `dumps` do without it: a zip of the native format and arrays."""
 _BY_NAME = {f.name: f for f in _TABLE}
 _BY_SUFFIX = {suffix: f for f in _TABLE for suffix in f.suffixes}
 
 
 @overload
-def load(path: str | os.PathLike[str], format: str | None = None) -> "Model": ...
+def load(
+    path: str | os.PathLike[str], format: str | None = None, *, parts: Mapping[str, Any] | None = None
+) -> "Model": ...
 
 
 @overload
-def load(path: str | os.PathLike[str], format: str | None = None, *, kind: type[Kind]) -> Kind: ...
+def load(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    kind: type[Kind],
+    parts: Mapping[str, Any] | None = None,
+) -> Kind: ...
 
 
 def load(
@@ -119,6 +134,7 @@ def load(
     format: str | None = None,  # noqa: A002
     *,
     kind: type[Any] | None = None,
+    parts: Mapping[str, Any] | None = None,
 ) -> Any:
     """Read a model (or a graph, or a posterior) from a file, or build a bundled model.
 
@@ -132,6 +148,8 @@ def load(
     kind
         What the file is to hold, such as `mk.BayesianNetwork` or `mk.graphs.DAG`: another kind is an error, and type
         checkers know what comes back.
+    parts
+        Modules by the names of their parameters, for those of a class of one's own: a file holds their numbers only.
 
     Returns
     -------
@@ -168,10 +186,24 @@ def load(
         chosen, compressed = _chosen(path, format)
         if path.is_dir():
             raise InvalidArgument(f"{path} is a folder; name a file in it to load")
-        found = chosen.read(decoded(_bytes_of(path, compressed), str(path), xml=chosen.xml), str(path))
+        found = _read(chosen, _bytes_of(path, compressed), str(path), parts)
     if kind is not None and not isinstance(found, kind):
         raise InvalidArgument(f"{path} holds a {type(found).__name__}, not a {kind.__name__}")
     return found
+
+
+def _read(chosen: Format, contents: bytearray, source: str, parts: Mapping[str, Any] | None) -> Any:
+    """Return what the bytes of a file hold."""
+
+    def found() -> Any:
+        if chosen is MKZ:
+            return resolve(chosen.reader)(contents, source, MAX_BYTES)
+        return chosen.read(decoded(contents, source, xml=chosen.xml), source)
+
+    if not parts:
+        return found()
+    with resolve("markovia.io.native.native_parameters:with_parts")(parts):
+        return found()
 
 
 def _is_there(path: str) -> bool:
@@ -214,7 +246,7 @@ def save(model: Any, path: str | os.PathLike[str], format: str | None = None) ->
     if path.is_dir():
         raise InvalidArgument(f"{path} is a folder; name the file in it to save to")
     try:
-        data = chosen.write(model).encode("utf-8")
+        data = resolve(chosen.writer)(model) if chosen is MKZ else chosen.write(model).encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidArgument(
             "a name or state holds half a character (a lone surrogate), which no file can"
@@ -314,6 +346,8 @@ def _named(name: object) -> Format:
     """Return a format by its name, in any case and with or without the dot of a suffix."""
     if isinstance(name, str):
         key = name.casefold().removesuffix(".gz")
+        if key.removeprefix(".") == "mkz":
+            raise UnknownFormat("mkz is a zip file and no text; save() writes it and load() reads it")
         found = _BY_NAME.get(key) or _BY_SUFFIX.get(key if key.startswith(".") else f".{key}")
         if found:
             return found
@@ -326,6 +360,8 @@ def _chosen(path: Path, name: str | None) -> tuple[Format, bool]:
     """Return the format of a file and whether it is compressed."""
     suffixes = [s.casefold() for s in path.suffixes]
     compressed = bool(suffixes) and suffixes[-1] == ".gz"
+    if (name or "".join(suffixes[-1:])).casefold().removeprefix(".") == "mkz":
+        return MKZ, False
     if name is not None:
         return _named(name), compressed or name.casefold().endswith(".gz")
     suffix = next(iter(suffixes[-2:-1] if compressed else suffixes[-1:]), "")
@@ -333,7 +369,7 @@ def _chosen(path: Path, name: str | None) -> tuple[Format, bool]:
         near = did_you_mean(suffix, _BY_SUFFIX) if suffix else ""
         raise UnknownFormat(
             f"{path.name!r}: the suffix {suffix!r} names no format{near}; the suffixes are {', '.join(_BY_SUFFIX)} "
-            "(each also with .gz), or say format="
+            "(each also with .gz) and .mkz, or say format="
         )
     return _BY_SUFFIX[suffix], compressed
 

@@ -44,6 +44,13 @@ from markovia.learning.association.optimal_transport import (
     optimal_transport as optimal_transport,
     wasserstein as wasserstein,
 )
+from markovia.learning.association.two_samples import (
+    DensityRatio as DensityRatio,
+    ModeCoverage as ModeCoverage,
+    density_ratio as density_ratio,
+    energy_distance as energy_distance,
+    mode_coverage as mode_coverage,
+)
 from markovia.learning.fields.contrastive_divergence import ContrastiveDivergence as ContrastiveDivergence
 from markovia.learning.fields.regularised_labels import LabelRule as LabelRule
 from markovia.learning.fields.identifiability import (

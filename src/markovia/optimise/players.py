@@ -35,7 +35,8 @@ class Player(NamedTuple):
     names
         The parameters that move, of a mapping from names to trees of arrays.
     optimiser
-        An Optax transformation, or an `UpdateRule`; None for that of the training.
+        An Optax transformation, or an `UpdateRule`; None for that of the training, a function of the `Training` and the
+        number of steps for one that goes by its settings.
     repeats
         Moves a step, each with a key of its own.
     traced
@@ -199,15 +200,18 @@ def traced_step(plan: StepPlan, state: TrainingState, key: Any, batch: Any) -> t
     moments, values, good = list(state.moments), [], jnp.asarray(True)
     for k, player in enumerate(plan.players):
         mine = jax.random.fold_in(own_key, k) if k else own_key
-        for r in range(player.repeats):
-            once = jax.random.fold_in(mine, r) if r else mine
 
-            own, others = _own(player, parameters), dict(parameters)
+        def move(
+            carry: Any,
+            once: Any,
+            player: Player = player,
+            others: Any = parameters,
+            rule: Any = plan.optimisers[k],
+        ) -> Any:
+            own, memory, moment, good = carry
 
-            def loss(
-                own: Any, player: Player = player, others: Any = others, memory: Any = memory, key: Any = once
-            ) -> Any:
-                return player.loss({**others, **own}, memory, key, batch)
+            def loss(own: Any) -> Any:
+                return player.loss({**others, **own}, memory, once, batch)
 
             (value, memory), slope = jax.value_and_grad(loss, has_aux=True)(own)
             if plan.lenient:
@@ -215,8 +219,18 @@ def traced_step(plan: StepPlan, state: TrainingState, key: Any, batch: Any) -> t
             else:
                 finite = [jnp.isfinite(x).all() for x in (value, *jax.tree.leaves(slope))]
                 good &= jnp.stack(finite).all()
-            change, moments[k] = plan.optimisers[k].update(slope, moments[k], own)
-            parameters |= optax.apply_updates(own, change)
+            change, moment = rule.update(slope, moment, own)
+            return (optax.apply_updates(own, change), memory, moment, good), value
+
+        carry = (_own(player, parameters), memory, moments[k], good)
+        if player.repeats == 1:
+            carry, value = move(carry, mine)
+        else:  # a loop of the program, which is compiled once and not as often as it runs
+            keys = [mine, *(jax.random.fold_in(mine, r) for r in range(1, player.repeats))]
+            carry, every = jax.lax.scan(move, carry, jnp.stack(keys))
+            value = every[-1]
+        own, memory, moments[k], good = carry
+        parameters |= own
         values.append(value)
     average = state.average
     if plan.averaging is not None:

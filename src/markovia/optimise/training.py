@@ -182,6 +182,9 @@ class Training:
         batches, held_out = self._cut(data)
         steps = None if is_stream(batches) else self.epochs * batches.steps
         optimiser = self.optimiser(steps) if optimiser is None else optimiser
+        players = tuple(
+            p._replace(optimiser=p.optimiser(self, steps)) if callable(p.optimiser) else p for p in players
+        )
         settings = [getattr(self, f.name) for f in fields(self) if f.name not in UNTRACED]
         what = players if code is None else code
         key = hashlib.sha256(described((what, optimiser, settings, steps if self.decay < 1 else None)))
@@ -196,8 +199,8 @@ class Training:
             )
         return trained._replace(parameters=whole(trained.parameters))
 
-    def optimiser(self, steps: int | None) -> Any:
-        """Return the Optax transformation of these settings, for so many steps in all."""
+    def optimiser(self, steps: int | None, betas: tuple[float, float] = (0.9, 0.999)) -> Any:
+        """Return the Optax transformation of these settings, for so many steps in all: Adam, with weights of its past."""
         rate: Any = self.learning_rate
         if self.decay < 1.0:
             if steps is None:
@@ -206,7 +209,7 @@ class Training:
                 )
             rate = optax.cosine_decay_schedule(self.learning_rate, steps, self.decay)
         clip = [] if self.clip is None else [optax.clip_by_global_norm(self.clip)]
-        return optax.chain(*clip, optax.adam(rate))
+        return optax.chain(*clip, optax.adam(rate, *betas))
 
     def _cut(self, data: Any) -> tuple[Any, RowBatches | None]:
         """Return the batches to train on, and those to judge by."""

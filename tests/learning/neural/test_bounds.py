@@ -178,3 +178,44 @@ def test_the_target_term_is_the_log_probability_of_the_label():
     assert abs(-5 * loss - (known + 3 * (known - free)).sum()) < 1e-8
     with pytest.raises(InvalidArgument, match="observed in some rows only"):
         ELBO(target="x").setup(rows, lambda free: free, ())
+
+
+def test_the_bound_is_a_game_with_a_perfect_critic_but_for_a_constant():
+    """Real rows are explained as if the model had made them: the divergences from p(z, y | x) have the bound's gradient."""
+    rng = np.random.default_rng(3)
+    down, up, seen = rng.normal(size=(2, 3)), rng.normal(size=(3, 2)), rng.dirichlet(np.ones(3))
+    m = mk.BayesianNetwork()
+    m.add("down", mk.Parameter(down))
+    m.add("up", mk.Parameter(up))
+    m.add("z", lambda: dist.Categorical(logits=jnp.zeros(2)), plate="row")
+    m.add("x", lambda z, down: dist.Categorical(logits=down[z]), plate="row")
+    m.guide("z", lambda x, up: dist.Categorical(logits=up[x]))
+    rows, _ = program_of(m, {"x": np.arange(3)})
+
+    def bound(down):
+        parameters, data = {"down": down, "up": jnp.asarray(up)}, {"x": jnp.arange(3)}
+        total = 0.0
+        for k in range(2):
+            values = {"z": jnp.full(3, k), "x": jnp.arange(3)}
+            log_q = rows.guide_log_probs(parameters, data, values)
+            total += jnp.exp(log_q) * (rows.joint_log_probs(parameters, data, values) - log_q)
+        return jnp.sum(jnp.asarray(seen) * total)
+
+    def game(down):
+        # x is a row with the mark of its maker; the critic reads the mark, and its reverse calls real rows made
+        log_x = jax.nn.log_softmax(
+            down
+        )  # given z, where the model made it (y = 0); else rows are as in the data
+        q = jax.nn.softmax(jnp.asarray(up), axis=1)
+        real = jnp.sum(q * (log_x.T + jnp.log(0.5) - jnp.log(q)), axis=1) + jnp.log(0.5)
+        made = jnp.log(jnp.asarray(seen)) + jnp.log(0.5)
+        first = jnp.exp(jax.lax.stop_gradient(log_x)).mean(axis=0)
+        return 2 * (0.5 * jnp.sum(jnp.asarray(seen) * real) + 0.5 * jnp.sum(first * made))
+
+    with x64():
+        at = jnp.asarray(down)
+        np.testing.assert_allclose(jax.grad(bound)(at), jax.grad(game)(at), atol=1e-12)
+        constant = np.log(0.5) + np.sum(
+            np.exp(np.asarray(jax.nn.log_softmax(at))).mean(axis=0) * np.log(seen / 2)
+        )
+        assert float(game(at) - bound(at)) == pytest.approx(constant, abs=1e-12)

@@ -16,6 +16,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.table_forms import as_conditional
 from markovia.factors.tables.variable import Variable
 from markovia.models.graphical.editing_verbs import variable_of
+from markovia.runtime.libraries import laws
 
 Known = Mapping[str, Equation]
 
@@ -30,6 +31,8 @@ def read_equation(
         return _root(name, as_noise(form, repr(name)), states)
     if isinstance(form, LinearGaussian):
         return as_equation(form.bind(Quantity(name, "real"), _variables(known, form.weights)), mechanism)
+    if hasattr(form, "inverse") and hasattr(form, "event_shape"):
+        return _flow(known, name, form, [parents] if isinstance(parents, str) else list(parents or ()))
     if callable(form) and parents is None:
         return _function(known, name, form, noise, states)
     if form is None and p is None:
@@ -98,6 +101,31 @@ def _function(
     noises = {a: as_noise(law, f"{a!r} of {name!r}") for a, law in laws.items()}
     return FunctionEquation(
         variable, _variables(known, [a for a in arguments if a in known]), function, noises
+    )
+
+
+def _flow(known: Known, name: str, flow: Any, parents: list[str]) -> FunctionEquation:
+    """Return a trained flow of one number, given its parents: normal noise, which facts are inverted to."""
+    if flow.event_shape != (1,) or flow.context_size != len(parents):
+        raise InvalidArgument(
+            f"the flow of {name!r} has elements of shape {flow.event_shape} given {flow.context_size} numbers; a variable "
+            f"is one number, shape (1,), given its parents=, which are {len(parents)}"
+        )
+
+    def carried(values: Any, given: Mapping[str, Any], back: bool) -> tuple[Any, Any]:
+        from markovia.factors.networks.flow_modules import carried_rows  # loads JAX
+
+        n = len(values)
+        told = [np.broadcast_to(np.asarray(given[p], dtype=np.float64), n)[:, None] for p in parents]
+        found, log_slope = carried_rows(flow, np.asarray(values, dtype=np.float64)[:, None], told, back)
+        return found[:, 0], log_slope
+
+    return FunctionEquation(
+        Quantity(name, "real"),
+        _variables(known, parents),
+        lambda e, **given: carried(e, given, False)[0],
+        {"e": as_noise(laws.Normal(0.0, 1.0), f"the noise of {name!r}")},
+        inverse=lambda seen, **given: carried(seen, given, True),
     )
 
 

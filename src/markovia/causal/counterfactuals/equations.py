@@ -78,6 +78,8 @@ class FunctionEquation(Equation):
         Whether the function takes codes and returns them, instead of states.
     root
         Whether the value is the noise itself.
+    inverse
+        Where it is known, the noise behind values and the log slope of that map, from values and parents by name.
     """
 
     variable: Variable
@@ -86,6 +88,7 @@ class FunctionEquation(Equation):
     noises: Mapping[str, Noise] = field(default_factory=dict)
     by_code: bool = False
     root: bool = False
+    inverse: Callable[..., tuple[Array, Array]] | None = None
 
     @property
     def random(self) -> bool:
@@ -103,8 +106,11 @@ class FunctionEquation(Equation):
 
     def shifted(self, by: float) -> "FunctionEquation":
         """Return the equation with a number added to its value."""
-        function = self.function
-        return replace(self, function=lambda **arguments: function(**arguments) + by, root=False)
+        function, inverse = self.function, self.inverse
+        back = None if inverse is None else lambda seen, **given: inverse(seen - by, **given)
+        return replace(
+            self, function=lambda **arguments: function(**arguments) + by, root=False, inverse=back
+        )
 
     def draw_noise(self, n: int, rng: np.random.Generator) -> dict[str, Array]:
         """Draw noises for n rows."""
@@ -190,6 +196,9 @@ class FunctionEquation(Equation):
         """Solve for one continuous noise; the change of variables gives the density of the value."""
         given = {**self.arguments(parents), **noise}
         law = self.noises[last]
+        if self.inverse is not None:
+            root, log_slope = self.inverse(np.full(n, seen, dtype=np.float64), **given)
+            return Explained({**noise, last: root}, law.log_prob(root) + log_slope, len(self.noises) == 1)
         line = affine(self.function, given, [last])
         if line is not None and last in line.terms and np.all(np.asarray(line.terms[last]) != 0):
             slope = np.broadcast_to(np.asarray(line.terms[last], dtype=np.float64), (n,))

@@ -89,6 +89,7 @@ class StructuralModel:
             A distribution (a variable without parents), `LinearGaussian(...)`, or a function whose arguments are parents
             and noises. It is called with whole arrays: `lambda x, e: 2 * x + e` is linear, `lambda x, e: f(x) + e` has
             additive noise, `lambda x, e: g(f(x) + e)` is post-nonlinear, and with `states=` it is a response function.
+            Or a trained flow of one number (`mk.flows`) whose context are the `parents`: its noise is found by inversion.
         noise
             The distribution of the one argument that is no parent, or a mapping for several; a list of probabilities is a
             noise 0, 1, 2, ...

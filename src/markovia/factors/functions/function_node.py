@@ -6,7 +6,7 @@ constants is known only when the model is asked, and so are shapes. See `markovi
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
@@ -114,14 +114,14 @@ class FunctionNode(Conditional):
             variable, self.form, self.arguments, self.parents, self.previous, self.first, self.by_state
         )
 
-    def rebound(self, variable: Variable, parents: tuple[Variable, ...]) -> "FunctionNode":
+    def rebound(self, variable: Variable, parents: tuple[Variable, ...]) -> Self:
         """Return the same distribution over renamed variables."""
         assert isinstance(variable, Quantity)
         fresh = {old.name: new.name for old, new in zip(self.parents, parents, strict=True)}
         fresh[self.variable.name] = variable.name
         arguments = {k: fresh.get(v, v) for k, v in self.arguments.items()}
         previous = {k: Lag(fresh.get(lag.node, lag.node), lag.steps) for k, lag in self.previous.items()}
-        return FunctionNode(variable, self.form, arguments, parents, previous, self.first, self.by_state)
+        return type(self)(variable, self.form, arguments, parents, previous, self.first, self.by_state)
 
     def fixed_at(self, value: Any) -> "FunctionNode":
         """Return the node set to a value from outside."""

@@ -4,8 +4,8 @@ A parameter is no variable: it has one value, which comes with `fit` as an input
 name. A module (Equinox, or any tree of arrays that can be called) is applied to every element of a node's plates.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -27,8 +27,10 @@ class Parameter:
         What the numbers are restricted to: "positive", "unit" (between 0 and 1), "simplex", or a constraint of
         `markovia.distributions.constraints`.
     prior
-        Of a number or an array, a distribution of each number. Then it is inferred like any other quantity, and no longer
-        learned by `fit`.
+        A distribution of each number. Then they are inferred like any other quantity, and no longer learned by `fit`: a
+        module is a latent vector of all its numbers, and functions get it as a module.
+    fixed
+        Whether `fit` leaves it as it is: a constant that the model carries along, such as a unit, or a trained module.
 
     Examples
     --------
@@ -44,15 +46,15 @@ class Parameter:
     (['x', 'y'], ['slope', 'scale'])
     """
 
-    def __init__(self, value: Any, *, support: Any = None, prior: Any = None) -> None:
+    def __init__(self, value: Any, *, support: Any = None, prior: Any = None, fixed: bool = False) -> None:
         self.recipe = value if hasattr(value, "build") else None
-        self.support, self.prior = support, prior
+        self.support, self.prior, self.fixed = support, prior, fixed
+        if fixed and (prior is not None or self.recipe is not None):
+            raise InvalidArgument(
+                "fixed= is for numbers, arrays and modules that are known: no prior=, and no recipe"
+            )
         self.value: Any = None if self.recipe is not None else _held(value)
         self.plates: tuple[str, ...] = ()
-        if prior is not None and self.is_module:
-            raise InvalidArgument(
-                "prior= is for numbers and arrays; the weights of a module are learned by fit"
-            )
         if support is not None and (self.recipe is not None or not isinstance(self.value, np.ndarray)):
             raise InvalidArgument(
                 "support= is for numbers and arrays; a module constrains what it returns itself"
@@ -74,6 +76,11 @@ class Parameter:
         other.__dict__.update(self.__dict__, plates=plates)
         return other
 
+    @cached_property
+    def skeleton(self) -> "ModuleSkeleton":
+        """What makes a module of its numbers."""
+        return ModuleSkeleton.of(self.recipe.build(0) if self.value is None else self.value)  # type: ignore[union-attr]
+
     @property
     def is_module(self) -> bool:
         """Whether its value is, or will be, more than an array."""
@@ -81,7 +88,7 @@ class Parameter:
 
     def __getstate__(self) -> dict[str, Any]:
         """Write a module that a recipe made as the recipe and its numbers: its activations cannot be pickled."""
-        state = dict(self.__dict__)
+        state = {k: v for k, v in self.__dict__.items() if k != "skeleton"}
         if self.recipe is not None and self.value is not None:
             state["value"] = ModuleSkeleton.of(self.value).vector(self.value)
         return state
@@ -142,6 +149,12 @@ def is_fraction(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.floating)
 
 
+def named_leaves(module: Any) -> list[tuple[str, Any]]:
+    """Return the arrays of a module that are learned, by their paths."""
+    found, _ = jax.tree_util.tree_flatten_with_path(eqx.filter(module, is_fraction))
+    return [(jax.tree_util.keystr(path), leaf) for path, leaf in found]
+
+
 @dataclass(frozen=True)
 class ModuleSkeleton:
     """A module without its numbers: what makes it again from a tree of arrays, or from all numbers in one vector."""
@@ -179,10 +192,14 @@ class ModuleSkeleton:
         return eqx.combine(jax.tree.unflatten(self.tree, leaves), self.static)
 
     def numpy_module(self, numbers: Any) -> Any:
-        """Return the module with numbers of one vector, as NumPy arrays."""
-        return jax.tree.map(
-            lambda leaf: np.asarray(leaf) if is_fraction(leaf) else leaf, self.module(np.asarray(numbers))
-        )
+        """Return the module with numbers of one vector, as NumPy arrays of 64 bits."""
+        cuts = np.cumsum([np.prod(shape, dtype=int) for shape in self.shapes])[:-1]
+        parts = np.split(np.asarray(numbers, np.float64), cuts)
+        return self.filled([part.reshape(shape) for part, shape in zip(parts, self.shapes, strict=True)])
+
+    def filled(self, leaves: Sequence[Any]) -> Any:
+        """Return the module with some arrays, in their order."""
+        return eqx.combine(jax.tree.unflatten(self.tree, leaves), self.static)
 
     def described(self) -> tuple[Any, ...]:
         """Return what compiled code depends on: everything but the numbers."""
@@ -191,7 +208,12 @@ class ModuleSkeleton:
 
 @dataclass(frozen=True)
 class ParameterValue:
-    """A parameter as an engine gets it: its numbers in one array, and the module's skeleton where it is one."""
+    """A parameter as an engine gets it: its numbers in one array, and the module's skeleton where it is one.
+
+    A module with a prior has no numbers: they are the values of a node.
+    """
+
+    node: str = field(default="", kw_only=True)
 
     numbers: Any
     skeleton: ModuleSkeleton | None = None
@@ -208,11 +230,13 @@ def parameter_values(parameters: Mapping[str, "Parameter"]) -> dict[str, Paramet
     """
     found = {}
     for name, parameter in parameters.items():
-        if parameter.value is None:
+        if parameter.prior is not None:
+            found[f"module of {name}"] = ParameterValue(None, parameter.skeleton, node=name)
+        elif parameter.value is None:
             raise IncompleteModel(
                 f"the parameter {name!r} is a recipe ({parameter.recipe!r}) that nobody has trained; call fit first"
             )
-        if isinstance(parameter.value, np.ndarray):
+        elif isinstance(parameter.value, np.ndarray):
             found[name] = ParameterValue(parameter.value, plates=parameter.plates)
         else:
             skeleton = ModuleSkeleton.of(parameter.value)
@@ -240,11 +264,27 @@ class PlatedModule:
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """Apply the module to every element; options such as `key=` are the same for all."""
         if not self.plates:
-            return self.module(*arguments, **options)
+            return self._applied(*arguments, **options)
         k = len(self.plates)
         flat = [self._flat(argument, k) for argument in arguments]
-        found = jax.vmap(lambda *one: self.module(*one, **options))(*flat)
+        found = jax.vmap(lambda *one: self._applied(*one, **options))(*flat)
         return jax.tree.map(lambda x: jnp.reshape(x, (*self.lengths, *jnp.shape(x)[1:])), found)
+
+    def _applied(self, *arguments: Any, **options: Any) -> Any:
+        """Return what the module says of one element; if it fails, its name and the shapes are named."""
+        try:
+            return self.module(*arguments, **options)
+        except (
+            TypeError,
+            ValueError,
+        ) as problem:  # InvalidArgument among them; what JAX cannot trace says so itself
+            if isinstance(problem, jax.errors.JAXTypeError | jax.errors.JAXIndexError):
+                raise
+            shapes = ", ".join(str(tuple(jnp.shape(a))) for a in arguments) or "nothing"
+            raise InvalidArgument(
+                f"{self.name!r}, a module of class {type(self.module).__name__}, was called with elements of shape {shapes}"
+                f"{'' if self.plates else ' (no plates)'}: {problem}"
+            ) from problem
 
     def distribution(self, *context: Any) -> Any:
         """Return the law that a module is (`mk.flows` and its kin), for every element; context has the plates in front."""
@@ -283,6 +323,6 @@ class PlatedModule:
 
 
 def priors_of(parameter: Parameter) -> Any:
-    """Return the distribution of all numbers of an array that has a prior."""
-    shape = parameter.value.shape
+    """Return the distribution of all numbers of an array or a module that has a prior."""
+    shape = (parameter.skeleton.size,) if parameter.is_module else parameter.value.shape
     return parameter.prior.expand(shape).to_event(len(shape)) if shape else parameter.prior

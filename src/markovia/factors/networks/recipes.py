@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from markovia.errors import InvalidArgument
-from markovia.runtime.libraries import eqx, jax, jnp
+from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.registry import resolve
 
 ACTIVATIONS = ("silu", "relu", "tanh", "gelu", "softplus", "sigmoid", "elu")
@@ -40,7 +40,10 @@ class ModuleRecipe:
 def mlp(
     inputs: int, outputs: int | str, *, hidden: int = 64, layers: int = 2, activation: str = "silu"
 ) -> ModuleRecipe:
-    """Return a recipe for a multilayer perceptron from vectors to vectors ("scalar" for numbers)."""
+    """Return a recipe for a multilayer perceptron from vectors to vectors ("scalar" for numbers).
+
+    Called with several vectors, it takes them behind each other.
+    """
     _check_activation(activation)
     return ModuleRecipe(
         "mlp", (inputs, outputs), (("hidden", hidden), ("layers", layers), ("activation", activation))
@@ -67,18 +70,43 @@ def activation_of(name: str) -> Any:
 
 
 def _mlp(key: Any, inputs: int, outputs: Any, *, hidden: int, layers: int, activation: str) -> Any:
-    return eqx.nn.MLP(inputs, outputs, hidden, layers, activation_of(activation), key=key)
+    from markovia.factors.networks.modules import perceptron  # a class of Equinox, which loads JAX
+
+    return perceptron(key, inputs, outputs, hidden, layers, activation_of(activation))
 
 
 def _gaussian_mlp(key: Any, inputs: int, outputs: int, **settings: Any) -> Any:
-    from markovia.factors.networks.modules import GaussianHead  # a class of Equinox, which loads JAX
+    from markovia.factors.networks.modules import gaussian_maker
 
-    return GaussianHead(_mlp(key, inputs, 2 * outputs, **settings))
+    return gaussian_maker(_mlp)(key, inputs, outputs, **settings)
 
 
 _HOME = "markovia.factors.networks."
 MAKERS = {
     "mlp": _HOME + "recipes:_mlp",
     "gaussian_mlp": _HOME + "recipes:_gaussian_mlp",
+    "amortised": _HOME + "standardising_encoder:make_amortised",
+    **{
+        n: _HOME + f"adversarial_modules:make_{n}"
+        for n in ("spectral", "pyramid_generator", "pyramid_critic")
+    },
+    **{n: _HOME + f"convolutions:make_{n}" for n in ("cnn", "gaussian_cnn", "cnn_decoder", "unet")},
+    **{n: _HOME + f"sequence_modules:make_{n}" for n in ("rnn", "lstm", "gru", "attention")},
+    **{
+        f"gaussian_{n}": _HOME + f"sequence_modules:make_gaussian_{n}"
+        for n in ("rnn", "lstm", "gru", "attention")
+    },
+    "autoregressive": _HOME + "autoregressive_modules:make_autoregressive",
+    "continuous": _HOME + "flow_modules:make_continuous",
+    "coupling": _HOME + "flow_modules:make_coupling",
+    "glow": _HOME + "flow_modules:make_glow",
+    "linear": _HOME + "flow_modules:make_linear",
+    "made": _HOME + "autoregressive_modules:make_made",
+    "nade": _HOME + "autoregressive_modules:make_nade",
+    "pixel_cnn": _HOME + "autoregressive_modules:make_pixel_cnn",
+    "planar": _HOME + "flow_modules:make_planar",
+    "radial": _HOME + "flow_modules:make_radial",
+    "denoiser": _HOME + "diffusion_laws:make_denoiser",
+    "diffusion": _HOME + "diffusion_laws:make_diffusion",
 }
 """What makes a module of a recipe, by its name: `maker(key, *arguments, **settings)`, as "module:function"."""

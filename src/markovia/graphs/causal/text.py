@@ -140,6 +140,10 @@ def causal_graph(graph: object, latent: Names = ()) -> DAG | MixedGraph:
     elif isinstance(graph, NamedGraph) or type(graph).__module__.startswith("networkx"):
         need(graph, DAG, MixedGraph)
     else:
+        if getattr(graph, "_potentials", None):
+            raise InvalidArgument(
+                "a model with potentials is no causal graph: they couple nodes without a direction; give its graph as text"
+            )
         # a network that is one member of a learned class knows the class
         learned = getattr(graph, "equivalence_class", None)
         held = getattr(graph, "graph", None) if learned is None else learned

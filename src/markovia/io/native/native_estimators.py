@@ -15,6 +15,7 @@ needs one line in `ESTIMATORS`; attributes that an estimator names in `_not_save
 import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -22,10 +23,12 @@ import numpy as np
 
 from markovia.errors import IncompleteModel, MarkoviaError, UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
+from markovia.factors.networks.recipes import ModuleRecipe
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import JsonNode
 from markovia.io.native.native_functions import read_form, written_form
+from markovia.io.native.native_parameters import read_recipe, written_recipe
 from markovia.runtime import ports
 from markovia.runtime.registry import resolve
 from markovia.runtime.source_text import brief
@@ -135,6 +138,7 @@ PARTS: dict[str, str] = {
     "TemperingDetails": "markovia.inference.densities.engines.smc:TemperingDetails",
     "CAVIDetails": "markovia.inference.densities.closed_forms.cavi:CAVIDetails",
     "SVIDetails": "markovia.inference.densities.closed_forms.svi:SVIDetails",
+    "Training": "markovia.optimise.training:Training",
     "NetworkDraws": "markovia.models.graphical.posterior_network:NetworkDraws",
 }
 """Dataclasses and named tuples that estimators and posteriors are made of."""
@@ -156,10 +160,35 @@ LEFT_OUT = ("progress", "n_jobs", "verbose")
 _TYPES = {"b": "bool", "i": "int64", "u": "int64", "f": "float64", "U": "str", "O": "object"}
 
 
+class Nested:
+    """A model inside another: text of its own in a text file, and an object in an `.mkz` file."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root = root
+
+
+def _class(name: str, listed: Mapping[str, str], *doors: str) -> Any:
+    """Return the class of a name: one that is listed, or one that the door of presets or objectives hands out."""
+    if name in listed:
+        return resolve(listed[name])
+    for door in doors:
+        found = getattr(import_module(door), name, None) if name[:1].isupper() else None
+        if isinstance(found, type) and is_dataclass(found):
+            return found
+    return None
+
+
+def _estimator_class(name: str) -> Any:
+    return _class(name, ESTIMATORS, "markovia.deep")
+
+
+def _part_class(name: str) -> Any:
+    return _class(name, PARTS, "markovia.objectives")
+
+
 def is_estimator(model: object) -> bool:
     """Say whether a model is one that this file can write."""
-    home = ESTIMATORS.get(type(model).__name__)
-    return home is not None and resolve(home) is type(model)
+    return _estimator_class(type(model).__name__) is type(model)
 
 
 def estimator_content(model: Any) -> tuple[str, dict[str, Any]]:
@@ -188,9 +217,9 @@ def _parts(model: Any) -> dict[str, Any]:
 
 def _made(node: JsonNode) -> Any:
     name = node.get("class").text()
-    if name not in ESTIMATORS:
-        node.get("class").fail(f"expected one of {', '.join(ESTIMATORS)}")
-    cls = resolve(ESTIMATORS[name])
+    cls = _estimator_class(name)
+    if cls is None:
+        node.get("class").fail(f"expected one of {', '.join(ESTIMATORS)}, or a preset of mk.deep")
     settings = {n: read_value(v) for n, v in node.get("settings").fields()}
     try:
         model = cls(**settings)
@@ -233,7 +262,7 @@ def written_value(value: Any, where: str) -> Any:
     name = type(value).__name__
     if is_estimator(value):
         return {"object": name, "fields": {"class": name, **_parts(value)}}
-    if name in PARTS and resolve(PARTS[name]) is type(value):
+    if _part_class(name) is type(value):
         if isinstance(value, tuple):
             held = value._asdict()  # type: ignore[attr-defined]
         else:
@@ -243,8 +272,10 @@ def written_value(value: Any, where: str) -> Any:
                 else vars(value)
             )
         return {"object": name, "fields": {n: written_value(v, f"{where}.{n}") for n, v in held.items()}}
+    if isinstance(value, ModuleRecipe):
+        return written_recipe(value)
     try:
-        return {"model": ports.call("dumps", value, "json")}
+        return {"model": Nested(ports.call("native-root", value))}
     except IncompleteModel:
         names = TEMPLATES.get(name, ())
         return {
@@ -262,12 +293,9 @@ def _written_array(value: Any, where: str) -> dict[str, Any]:
     if kind not in _TYPES:
         raise UnsupportedModel(f"the native format holds no arrays of {value.dtype}, which {where} is")
     flat = value.ravel()
-    if kind == "f":
-        listed = flat.tolist()
-        if not np.isfinite(flat).all():
-            listed = [x if math.isfinite(x) else str(x) for x in listed]
-    else:
-        listed = [written_value(x, where) for x in flat.tolist()] if kind == "O" else flat.tolist()
+    listed = flat
+    if kind in "OU":
+        listed = [written_value(x, where) for x in flat.tolist()]
     named = "float32" if value.dtype == np.float32 else "int32" if value.dtype == np.int32 else _TYPES[kind]
     return {"array": listed, "type": named, "shape": list(value.shape)}
 
@@ -300,8 +328,13 @@ def read_value(node: JsonNode) -> Any:
         return csr_array(
             tuple(read_value(item) for item in node.get("sparse").items()), shape=tuple(value["shape"])
         )
+    if "recipe" in value:
+        return read_recipe(node)
     if "model" in value:
-        return ports.call("loads", node.get("model").text(), "json")
+        inside = node.get("model")
+        if isinstance(inside.value, dict):
+            return ports.call("read-native-root", inside)
+        return ports.call("loads", inside.text(), "json")
     if "variable" in value:
         return Variable(node.get("variable").text(), node.get("states").need(list, "a list of states"))
     if "table" in value:
@@ -318,13 +351,13 @@ def read_value(node: JsonNode) -> Any:
             node.get("template").fail(f"expected one of {', '.join(kinds)}")
         return kinds[value["template"]](**{n: read_value(v) for n, v in node.get("settings").fields()})
     name = node.get("object").text()
-    if name in ESTIMATORS:
+    if name not in PARTS and _estimator_class(name) is not None:
         return _made(node.get("fields"))
     if name in FORMER:
         return _former_family(FORMER[name], {n: read_value(v) for n, v in node.get("fields").fields()})
-    if name not in PARTS:
+    cls = _part_class(name)
+    if cls is None:
         node.get("object").fail(f"expected one of {', '.join((*ESTIMATORS, *PARTS))}")
-    cls = resolve(PARTS[name])
     if issubclass(cls, tuple):
         try:
             return cls(**{key: read_value(item) for key, item in node.get("fields").fields()})
@@ -348,7 +381,9 @@ def _former_family(name: str, prior: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 
 def _read_array(node: JsonNode) -> Any:
-    kind, listed = node.get("type").text(), node.get("array").need(list, "a list")
+    kind, listed = node.get("type").text(), node.get("array").value
+    if not isinstance(listed, np.ndarray):
+        node.get("array").need(list, "a list")
     if kind not in (*_TYPES.values(), "float32", "int32"):
         node.get("type").fail(f"expected one of {', '.join(dict.fromkeys(_TYPES.values()))}")
     try:
@@ -356,7 +391,8 @@ def _read_array(node: JsonNode) -> Any:
             found = np.empty(len(listed), dtype=object)
             found[:] = [read_value(item) for item in node.get("array").items()]
         else:
-            found = np.array([float(x) for x in listed] if kind.startswith("float") else listed, dtype=kind)
+            plain = isinstance(listed, np.ndarray) or not kind.startswith("float")
+            found = np.array(listed if plain else [float(x) for x in listed], dtype=kind)
         return found.reshape(node.get("shape").value)
     except (TypeError, ValueError) as error:
         node.fail(f"expected an array; {brief(str(error))}")

@@ -22,6 +22,7 @@ import numpy as np
 
 from markovia.errors import MarkoviaError, UnsupportedModel
 from markovia.factors.distributions.finite_distributions import is_distribution
+from markovia.factors.functions.amortised_guide import AmortisedGuide
 from markovia.factors.functions.function_node import Flat, FunctionNode, Input, Lag
 from markovia.factors.functions.reading import TableLookup
 from markovia.factors.quantities.quantity import Quantity
@@ -84,6 +85,8 @@ def written_form(name: str, form: Any) -> dict[str, Any]:
         return {"input": True}
     if isinstance(form, Flat):
         return {"flat": True}
+    if isinstance(form, AmortisedGuide):
+        return {"amortised": dict(vars(form))}
     if isinstance(form, TableLookup):
         return {"table": form.table.tolist()}
     if isinstance(form, np.ndarray):
@@ -138,6 +141,7 @@ def read_form(form: JsonNode, parents: tuple[str, ...] = ()) -> Any:
         "value": lambda: np.asarray(form.get("value").value),
         "table": lambda: TableLookup(parents, np.asarray(form.get("table").value, dtype=np.float64)),
         "function": lambda: _imported(form.get("function").text()),
+        "amortised": lambda: AmortisedGuide(**form.get("amortised").need(dict, "settings")),
         "expand": lambda: read_form(form.get("base"), parents).expand(tuple(form.get("expand").value)),
         "event": lambda: read_form(form.get("base"), parents).to_event(int(form.get("event").value)),
         "ordered": lambda: _door("Ordered")(read_form(form.get("ordered"), parents)),

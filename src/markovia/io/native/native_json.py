@@ -25,8 +25,8 @@ few parameters, and plain graphs. A file is one object:
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
   `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native.native_local`.
-- `learned` and `guides` (Bayesian networks, may be left out) are parameters and what latent nodes are proposed from, see
-  `markovia.io.native.native_parameters`.
+- `learned`, `guides` and `potentials` (Bayesian networks, may be left out) are parameters, what latent nodes are proposed
+  from, and log weights, see `markovia.io.native.native_parameters`.
 - `undirected` (Bayesian networks, may be left out) lists pairs of a parent and a child whose edge the data left without a
   direction: the network is one member of that class of graphs.
 - `factors` (Markov networks and factor graphs) lists `{"variables": [...], "values": [...]}`, the values in one
@@ -59,7 +59,7 @@ from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.inference.posterior_questions import PosteriorQuestions
 from markovia.io.native.json_paths import JsonNode, parse_json
-from markovia.io.native.native_estimators import estimator_content, is_estimator, read_estimator
+from markovia.io.native.native_estimators import Nested, estimator_content, is_estimator, read_estimator
 from markovia.io.native.native_local import read_local, write_local
 from markovia.io.native.native_parameters import read_parameters, write_parameters
 from markovia.io.native.native_posteriors import posterior_content, read_posterior
@@ -135,7 +135,11 @@ def read_json(text: str, source: str | None = None) -> Thing:
     >>> read_json(text).edges
     [('a', 'b')]
     """
-    root = parse_json(text, source)
+    return read_root(parse_json(text, source))
+
+
+def read_root(root: JsonNode) -> Thing:
+    """Read a model or a graph from parsed JSON, whose arrays may be arrays already."""
     root.need(dict, "an object")
     if root.get("format").value != "markovia":
         root.get("format").fail("expected 'markovia'")
@@ -166,9 +170,19 @@ def write_json(model: Thing) -> str:
     ["a", "b"]]}
     <BLANKLINE>
     """
+    return text_of(native_root(model))
+
+
+def native_root(model: Thing) -> dict[str, Any]:
+    """Return what a file holds of a model: plain values, arrays, and models inside (`Nested`)."""
     kind, content = _content(model)
-    lines = [f'{{"format": "markovia", "version": {VERSION}, "kind": {json.dumps(kind)}']
-    for key, value in content.items():
+    return {"format": "markovia", "version": VERSION, "kind": kind, **content}
+
+
+def text_of(root: Mapping[str, Any]) -> str:
+    """Return the text of a file."""
+    lines = [f'{{"format": "markovia", "version": {VERSION}, "kind": {json.dumps(root["kind"])}']
+    for key, value in list(root.items())[len(_COMMON) :]:
         if isinstance(value, list) and value and isinstance(value[0], dict | list):
             listed = ",\n".join(_dump(item) for item in value)
             lines.append(f"{json.dumps(key)}: [\n{listed}]")
@@ -178,7 +192,18 @@ def write_json(model: Thing) -> str:
 
 
 def _dump(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_listed)
+
+
+def _listed(value: Any) -> Any:
+    """Return an array as lists, in which what is no finite number is a word; a model inside as text."""
+    if isinstance(value, Nested):
+        return text_of(value.root)
+    if value.dtype.kind == "f" and not np.isfinite(value).all():
+        words = value.astype(object)
+        words[~np.isfinite(value)] = [str(x) for x in value[~np.isfinite(value)]]
+        return words.tolist()
+    return value.tolist()
 
 
 # -- writing -------------------------------------------------------------------------------------------------------
@@ -292,7 +317,7 @@ def _conditional(model: BayesianNetwork, name: str) -> dict[str, Any]:
 
 
 def _read_bayesian_network(root: JsonNode) -> BayesianNetwork:
-    root.only(*_MODEL, "conditionals", "undirected", "learned", "guides")
+    root.only(*_MODEL, "conditionals", "undirected", "learned", "guides", "potentials")
     variables = _variables(root)
     listed = root.get("conditionals")
     policy = RowPolicy(root.source.name)

@@ -24,19 +24,29 @@ class ELBO:
     ----------
     draws
         Proposals a row and step, whose bounds are averaged.
+    beta
+        How often the divergence of proposals from the prior counts: above 1, codes say less of their rows and are more
+        independent (Higgins and others, 2017), and what is made large is still a bound.
     target, target_weight
         A variable with states that is observed in some rows, and how much more its labels count: that often the log
         probability of the label given the rest of its row is added. The bound alone cares little for it.
     """
 
     draws: Annotated[int, Whole(1)] = 1
+    beta: Annotated[float, NOT_NEGATIVE] = 1.0
     target: str | None = None
     target_weight: Annotated[float, NOT_NEGATIVE] = 1.0
     kind: ClassVar[str] = "evidence lower bound"
-    is_bound: ClassVar[bool] = True
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether its values are bounds on the log evidence: not if divergences count too little."""
+        return self.beta >= 1.0
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.beta != 1.0 and self.target is not None:
+            raise InvalidArgument("beta= and target= do not go together; say one of them")
 
     def setup(self, program: RowwiseModel, values: Values, names: tuple[str, ...]) -> ObjectiveSetup:
         """Return one player, whose loss is minus the mean bound of the rows of a batch."""
@@ -47,11 +57,13 @@ class ELBO:
         def loss(free: Any, memory: Any, key: Any, batch: Any) -> Any:
             parameters = values(free)
             if self.draws == 1 or program.guide is None:
-                total = program.bound(parameters, batch.rows, batch.weight, key)
+                total = program.bound(parameters, batch.rows, batch.weight, key, self.beta)
             else:
                 keys = jax.random.split(key, self.draws)
                 total = jnp.mean(
-                    jax.vmap(lambda k: program.bound(parameters, batch.rows, batch.weight, k))(keys)
+                    jax.vmap(lambda k: program.bound(parameters, batch.rows, batch.weight, k, self.beta))(
+                        keys
+                    )
                 )
             return -total / jnp.sum(batch.weight), memory
 
@@ -121,5 +133,6 @@ def refuse_states(program: RowwiseModel) -> None:
         if support is not None and support.is_discrete:
             raise UnsupportedModel(
                 f"the guide proposes {name!r}, which is discrete, and no gradient goes through its draws; leave the guide "
-                "out where its states can be summed out, or say method='wake-sleep' or 'reweighted-wake-sleep'"
+                "out where its states can be summed out, or say method='wake-sleep',"
+                " 'reweighted-wake-sleep', 'nvil' or 'vimco'"
             )

@@ -1,20 +1,28 @@
 """Learning a model's parameters by stochastic gradients: from a model and an objective to the shared loop and back."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.functions.parameter import Parameter, constraint, is_fraction
+from markovia.inference.densities.program.automatic_guides import LOCATIONS, LOG_SCALES, SharedQuantities
 from markovia.inference.densities.program.function_digest import digest
 from markovia.inference.densities.program.rowwise_model import RowwiseModel
 from markovia.inference.problem import Problem
+from markovia.learning.neural.objective import ObjectiveSetup, Values
 from markovia.learning.tables.fit_record import Fit
 from markovia.optimise.training import Trained, Training
+from markovia.runtime.function_descriptions import described
 from markovia.runtime.libraries import eqx, jax, jnp
 from markovia.runtime.seeds import random_keys
+
+SHOWN_DRAWS = 1000
+"""Draws of latent quantities that all rows share, in the record of a fit."""
 
 
 class LearnedParameters(NamedTuple):
@@ -28,7 +36,9 @@ def built(parameters: Mapping[str, Parameter], seed: int | None, go_on: bool = F
     """Return parameters with modules made of the recipes, from a seed; with `go_on` only where there is none yet."""
     keys = random_keys(seed, len(parameters) + 1)[1:]
     return {
-        name: p if p.recipe is None or (go_on and p.value is not None) else p.with_value(p.recipe.build(key))
+        name: p.with_value(p.recipe.build(key))
+        if p.recipe is not None and p.prior is None and not (go_on and p.value is not None)
+        else p
         for (name, p), key in zip(parameters.items(), keys, strict=True)
     }
 
@@ -57,7 +67,19 @@ def learn_parameters(
     training
         How to train.
     """
-    program = RowwiseModel(problem, guides)
+    if "potential" in problem.kinds and not getattr(objective, "unnormalised", False):
+        raise InvalidArgument(
+            f"the objective {objective.kind!r} takes a model that is normalised, and potentials leave log Z unknown; use "
+            "method='pcd', 'score-matching' or 'nce'"
+        )
+    parameters = {n: p for n, p in parameters.items() if p.prior is None}
+    compares = getattr(objective, "compares", False)
+    if compares and training.validation is not None:
+        raise InvalidArgument(
+            f"validation= picks the epoch of the smallest loss, which says nothing of a {objective.kind} objective; compare "
+            "samples by mk.learning.energy_distance or mmd"
+        )
+    program = RowwiseModel(problem, guides, compared=compares, shares=not compares)
     supports = {n: constraint(p.support) for n, p in parameters.items() if p.support is not None}
     start, static = {}, {}
     for name, parameter in parameters.items():
@@ -73,22 +95,70 @@ def learn_parameters(
     if program.guide is not None:
         said.update(digest(program.guide.layout).encode())
     said.update(repr((objective, sorted(supports), program.plate, sorted(program.around))).encode())
-    setup = objective.setup(program, values, tuple(start))
-    begun = {
-        **start,
-        **{n: p.recipe.build(0) if p.recipe is not None else p.value for n, p in setup.extra.items()},
-    }
+    said.update(described(program.constants))  # which are part of the code, as other data are not
+    moving = tuple(n for n in start if not parameters[n].fixed)
+    setup = objective.setup(program, values, moving)
+    shared = program.shared
+    if shared is not None:
+        setup = _with_mean_field(setup, shared, values, program.n_rows, objective)
+    said.update(repr({n: p.recipe or p.value for n, p in setup.extra.items()}).encode())
+    other = (
+        None if training.seed is None else training.seed + 2**64
+    )  # not the numbers that the model begins with
+    extra = built(setup.extra, other, go_on=True)
+    begun = {**start, **{n: p.value for n, p in extra.items()}}
     trained = training.run(
         list(setup.players), begun, program.rows, memory=setup.memory, code=said.hexdigest()
     )
     learned = values({n: trained.parameters[n] for n in start})
     found = {
-        n: p.with_value(_like(p.value, eqx.combine(learned[n], static[n]))) for n, p in parameters.items()
+        n: p if p.fixed else p.with_value(_like(p.value, eqx.combine(learned[n], static[n])))
+        for n, p in parameters.items()
     }
-    return LearnedParameters(found, _record(objective, trained, program.n_rows, learned))
+    extra = {n: p.with_value(_like(p.value, trained.parameters[n])) for n, p in extra.items()}
+    trained = trained._replace(
+        parameters={}
+    )  # the model has them, and modules do not pickle without their recipes
+    record = _record(objective, trained, program.n_rows, [learned[n] for n in moving])
+    more: dict[str, Any] = {}
+    if shared is not None:
+        loc, log_scale = (jnp.asarray(extra.pop(n).value) for n in (LOCATIONS, LOG_SCALES))
+        noise = jax.random.normal(jax.random.PRNGKey(0), (SHOWN_DRAWS, shared.size))
+        held = {n: jax.tree.map(jnp.asarray, v) for n, v in learned.items()}
+        drawn = jax.vmap(lambda e: shared.drawn(loc + jnp.exp(log_scale) * e, held)[0])(noise)
+        more["latent"] = {n: np.asarray(v) for n, v in drawn.items()}
+    more |= {"extra": extra} if extra else {}
+    return LearnedParameters(found, replace(record, details={**record.details, **more}))
 
 
-def _record(objective: Any, trained: Trained, n_rows: int, learned: Mapping[str, Any]) -> Fit:
+def _with_mean_field(
+    setup: ObjectiveSetup, shared: SharedQuantities, values: Values, n_rows: int, objective: Any
+) -> ObjectiveSetup:
+    """Return the setup with a mean field of shared quantities, whose draw is what the objective takes them to be."""
+    if not objective.is_bound:
+        raise UnsupportedModel(
+            f"{shared.names[0]!r} is latent and shared by all rows, which the objectives 'elbo' and 'iwae' infer; "
+            "say mk.Parameter(...) for what fit is to learn, or ask for its posterior with query"
+        )
+    first, *others = setup.players
+    size, unseen = shared.size, (LOCATIONS, LOG_SCALES)
+
+    def loss(free: Any, memory: Any, key: Any, batch: Any) -> Any:
+        rest = {n: v for n, v in free.items() if n not in unseen}
+        noise = jax.random.normal(jax.random.fold_in(key, 4), (size,))
+        drawn, log_prior = shared.drawn(free[LOCATIONS] + jnp.exp(free[LOG_SCALES]) * noise, values(rest))
+        entropy = jnp.sum(free[LOG_SCALES]) + 0.5 * size * (1.0 + np.log(2.0 * np.pi))
+        value, memory = first.loss({**rest, **drawn}, memory, key, batch)
+        return value - (
+            log_prior + entropy
+        ) / n_rows, memory  # which counts once, and the loss is that of a row
+
+    extra = {LOCATIONS: Parameter(np.zeros(size)), LOG_SCALES: Parameter(np.full(size, -2.0))}
+    player = first._replace(loss=loss, names=(*first.names, *unseen))
+    return replace(setup, players=[player, *others], extra={**setup.extra, **extra})
+
+
+def _record(objective: Any, trained: Trained, n_rows: int, learned: Sequence[Any]) -> Fit:
     """Return the record of a fit; the log likelihood is the bound of the last epoch, where the objective is one."""
     history = tuple(-value for value in trained.curve)
     bound = n_rows * history[-1] if objective.is_bound and history else np.nan

@@ -16,12 +16,8 @@ from markovia.runtime.ports import Savable
 
 
 @dataclass(eq=False, repr=False)
-class DeepModel(DensityQuestions, Estimator, Savable):
-    """The verbs and the settings of training that all presets have.
-
-    A preset says `_stated(width)`, the network with its parameters and guides whose rows are the node "x" on the plate
-    "row"; `_objective()`, what `fit(method=)` of it takes; and what else it can do. It holds no densities, losses or loops.
-    """
+class DeepSettings(DensityQuestions, Estimator, Savable):
+    """The settings of training that all presets have."""
 
     _: KW_ONLY
     epochs: Count = 100
@@ -31,6 +27,14 @@ class DeepModel(DensityQuestions, Estimator, Savable):
     time_limit: TimeLimit = None
     progress: bool | None = None
     random_state: WholeSeed = None
+
+
+class DeepModel(DeepSettings):
+    """The verbs that all presets have.
+
+    A preset says `_stated(width)`, the network with its parameters and guides whose rows are the node "x" on the plate
+    "row"; `_objective()`, what `fit(method=)` of it takes; and what else it can do. It holds no densities, losses or loops.
+    """
 
     network_: BayesianNetwork
     n_features_in_: int
@@ -60,7 +64,7 @@ class DeepModel(DensityQuestions, Estimator, Savable):
             rows = self._read(X, reset=True)
             self._begin(rows, y)
             self.network_ = self._stated(rows.shape[1])
-            self.network_.fit(self._data(rows, y), method=self._objective(), training=self._training())
+            self._learn(self.network_, self._data(rows, y), self._training(), False)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
@@ -72,8 +76,8 @@ class DeepModel(DensityQuestions, Estimator, Savable):
                 self._begin(rows, y)
                 self.network_ = self._stated(rows.shape[1])
             network = self.network_.copy()  # if it fails the old one is as it was
-            how = self._training(epochs=1)
-            self.network_ = network.partial_fit(self._data(rows, y), method=self._objective(), training=how)
+            self._learn(network, self._data(rows, y), self._training(epochs=1), True)
+            self.network_ = network
         return self
 
     def network(self) -> BayesianNetwork:
@@ -99,6 +103,10 @@ class DeepModel(DensityQuestions, Estimator, Savable):
     def _read(self, X: Any, reset: bool) -> Array:  # noqa: N803
         """Return rows as numbers."""
         return np.asarray(numbers(self, X, reset=reset))
+
+    def _learn(self, network: BayesianNetwork, data: dict[str, Any], how: Training, go_on: bool) -> None:
+        """Train a network on data, from the start or from where it is."""
+        (network.partial_fit if go_on else network.fit)(data, method=self._objective(), training=how)
 
     def _training(self, **changed: Any) -> Training:
         """Return how to train: `training=`, or one of the settings."""

@@ -376,7 +376,7 @@ class GraphicalModel(ModelCore):
         problem = self._unfolded(cast("Given", given), engine, ())
         chosen = engine_for(engine, problem, time_limit, "log_mass")
         mass = float(self._mass(chosen, problem))
-        return mass if self.normalised else mass - self._log_z(chosen)
+        return mass if self.normalised else mass - float(self._normaliser(problem, chosen))
 
     def _row_log_evidence(self, given: Any, engine: Any, time_limit: float | None, by: str) -> Array:
         from markovia.inference.densities.engines.amortised import Amortised, row_log_evidence
@@ -389,7 +389,7 @@ class GraphicalModel(ModelCore):
         if not isinstance(chosen, Amortised):
             raise InvalidArgument(f"by='row' is answered by engine='amortised', not {chosen.name!r}")
         problem = self._problem(given, "auto", None, "impute")
-        return row_log_evidence(problem, chosen)
+        return row_log_evidence(problem, chosen) - self._row_normaliser(problem)
 
     @overload
     def log_partition(
@@ -421,7 +421,8 @@ class GraphicalModel(ModelCore):
         """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
 
         Of a number that was found it is the mass of the density cut at that value, so that the difference to log Z is the
-        log density of the evidence.
+        log density of the evidence. Of a directed model with potentials it is an estimate, by a population that goes from
+        the nodes' own distributions to the weighed ones (engine "smc").
 
         Parameters
         ----------
@@ -534,7 +535,7 @@ class GraphicalModel(ModelCore):
                 "inputs= is for models with functions of parents; this one takes no constants"
             )
         problem = self._unfolded({**(given or {}), **inputs} if inputs else given, engine)
-        if problem.kinds <= CLOSED or problem.findings:
+        if problem.kinds <= CLOSED or problem.findings or "potential" in problem.kinds:
             drawn = self._draw(problem, n, rng, engine_for(engine, problem, question="sample"))
         else:  # nothing that the draws have to agree with: parents first
             drawn = drawn_rows.simulated(problem, {}, n, rng)

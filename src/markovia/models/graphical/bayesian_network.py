@@ -183,28 +183,37 @@ class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
         >>> bn.independent("smoke", "xray"), bn.independent("smoke", "xray", given="lung")
         (False, True)
         """
-        steps = steps_graph(self._tables, self._parents) if self.has_quantities else None
+        steps = None
+        if self.has_quantities:
+            steps = steps_graph({**self._tables, **self._potentials}, self._weighed_parents())
         if steps is None:
-            return d_separated(self._dag(), x, y, given)
+            seen = [*list_of_names(given, "given="), *self._potentials] if self._potentials else given
+            return d_separated(self._weighed_dag(), x, y, seen)
         graph, copies = steps
         sets = []
         for what, names in (("x", x), ("y", y), ("given=", given)):
             listed = list_of_names(names, what)
             sets.append([c for n in listed for c in copies[self.variable(n).name]])
-        return d_separated(graph, sets[0], sets[1], sets[2])
+        return d_separated(
+            graph, sets[0], sets[1], sets[2] + [c for n in self._potentials for c in copies[n]]
+        )
 
     @guided
     def open_trails(self, x: str, y: str, given: str | Iterable[str] = ()) -> list[Trail]:
         """Return the trails along which x and y are dependent given the observed variables; empty if none."""
-        return open_trails(self._dag(), x, y, given)
+        seen = [*list_of_names(given, "given="), *self._potentials] if self._potentials else given
+        return open_trails(self._weighed_dag(), x, y, seen)
 
     def markov_blanket(self, name: str) -> set[str]:
         """Return parents, children and the children's other parents."""
         self.variable(name)
-        return self._dag().markov_blanket(name)
+        return self._weighed_dag().markov_blanket(name) - self._potentials.keys()
 
     def independencies(self, kind: str = "local") -> list[Independence]:
         """Return the independencies the graph promises: "local" (one a node), "pairwise" or "all" (small graphs)."""
+        self._refuse_potentials(
+            "independencies are listed of graphs without potentials (independent(x, y) asks for one)"
+        )
         return independencies_of_kind(self._dag(), kind)
 
     # -- other models from this one ------------------------------------------------------------------------------
@@ -216,6 +225,7 @@ class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
         twin._parents = dict(self._parents)
         twin._tables = dict(self._tables)
         twin._parameters, twin._guides = dict(self._parameters), dict(self._guides)
+        twin._potentials = dict(self._potentials)
         twin._assumed, twin._fit, twin._learned = set(self._assumed), self._fit, self._learned
         twin._unsettled = self._unsettled
         twin.properties = dict(self.properties)
@@ -330,6 +340,7 @@ class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
         block a path: name variables with such evidence among the targets instead. Observed variables that are
         d-separated from the targets by the others go first, then everything that is not an ancestor of what is left.
         """
+        self._refuse_potentials("parts of a network are cut out where the rest sums to one")
         names = self._names(targets)
         observed = list_of_names(given, "given=")
         for name in observed:
@@ -347,6 +358,7 @@ class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
         """Return the network of the named variables, which must include their parents."""
         keep = [self.variable(n).name for n in list_of_names(names, "the variables of a sub-network")]
         inside = set(keep)
+        self._refuse_potentials("parts of a network are cut out where the rest sums to one")
         twin = self.copy()
         for name in keep:
             outside = [q for q in self._parents[name] if q not in inside]
@@ -404,7 +416,7 @@ class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
     def _draw(
         self, problem: Problem, n: int, rng: np.random.Generator, engine: Engine
     ) -> dict[str, NDArray[np.int64]]:
-        if problem.findings:
+        if problem.findings or self._potentials:
             return super()._draw(problem, n, rng, engine)
         self.pieces()
         codes: dict[str, NDArray[np.int64]] = {}

@@ -60,6 +60,10 @@ def network_differences(one: DirectedModel, two: DirectedModel, atol: float) -> 
             found.append(Difference(name, "its parents have other states"))
         elif one.has_table(name) and not one[name].allclose(two[name], atol=atol):
             found.append(Difference(name, _table_difference(one[name], two[name])))
+    for name in dict.fromkeys((*one._potentials, *two._potentials)):
+        mine, other = one._potentials.get(name), two._potentials.get(name)
+        if mine is None or other is None or (mine.form, mine.arguments) != (other.form, other.arguments):
+            found.append(Difference(name, "another potential"))
     return found
 
 

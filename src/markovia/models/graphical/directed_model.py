@@ -111,8 +111,8 @@ class DirectedModel(GraphicalModel):
 
     @property
     def normalised(self) -> bool:
-        """A Bayesian network sums to one."""
-        return True
+        """A Bayesian network sums to one, unless potentials weigh it."""
+        return not self._potentials
 
     def parents(self, name: str) -> list[str]:
         """Return a variable's parents, in the order of its table's axes."""
@@ -148,7 +148,7 @@ class DirectedModel(GraphicalModel):
                 f"{len(missing)} of {len(self)} variables have no table yet ({', '.join(map(repr, missing[:4]))}"
                 f"{', ...' if len(missing) > 4 else ''}); use replace(), fill('uniform') or fill('random')"
             )
-        return list(tables)  # type: ignore[arg-type]
+        return [*tables, *self._potentials.values()]  # type: ignore[list-item]
 
     def unstated(self) -> set[str]:
         """Return the variables whose states nobody stated, neither by name nor by a table: a fit reads them off the data."""

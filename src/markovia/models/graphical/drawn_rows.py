@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.quantities.columns import Column, Length
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
@@ -22,6 +22,11 @@ def simulated(problem: Problem, known: Mapping[str, Any], n: int, rng: np.random
     from markovia.inference.densities.program.program import program_of
     from markovia.inference.densities.program.simulation import predictive_draws
 
+    if weight := next((p.names[-1] for p in problem.pieces if p.kind == "potential"), None):
+        raise UnsupportedModel(
+            f"{weight!r} weighs what nodes are drawn together, so they are not drawn one after the other; query(...), or "
+            "sample(n, given={...}), draws all that is not given"
+        )
     program = program_of(problem, only_drawn=True)
     return predictive_draws(program.density, program.nodes, known, n, int(rng.integers(2**31)))
 

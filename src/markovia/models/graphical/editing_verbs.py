@@ -16,6 +16,7 @@ from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.finite_distributions import finite_values, is_distribution
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.functions.parameter import Parameter, priors_of
+from markovia.factors.functions.potential_node import with_nodes
 from markovia.factors.functions.reading import as_function_node, read_plates
 from markovia.factors.gaussian.linear_gaussian import StateRegressions, as_recipe, continuous_parents
 from markovia.factors.quantities.quantity import Quantity
@@ -110,6 +111,7 @@ class EditingVerbs(DirectedModel):
         if isinstance(distribution, Parameter) and distribution.prior is None:
             self._add_parameter(name, distribution, plate)
             return
+        module = distribution if isinstance(distribution, Parameter) and distribution.is_module else None
         distribution = _sized(name, distribution, size)
         if distribution is not None and p is not None:
             raise InvalidArgument("give the distribution either by position or as p=, not both")
@@ -129,6 +131,8 @@ class EditingVerbs(DirectedModel):
             named = table.parent_names
         if table is not None:
             named = table.parent_names
+        if module is not None:  # its numbers are those of the node, and functions get the module
+            self._parameters = {**self._parameters, name: module}
         if self._functions is None:
             self._functions = any(isinstance(t, FunctionNode) for t in self._tables.values())
         waiting = _waiting_for(name, self._tables) if self._functions else {}
@@ -140,6 +144,7 @@ class EditingVerbs(DirectedModel):
         self._variables[name] = variable
         self._parents[name] = tuple(named)
         self._tables[name] = table
+        self._potentials = with_nodes(self._potentials, self._variables)
         if self._graph is not None:
             graph = self._dag() if name in self._removed else self._graph
             graph.add_node(name)
@@ -269,6 +274,8 @@ class EditingVerbs(DirectedModel):
             raise InvalidGraph(
                 f"{name!r} has children {children}; remove them first, or give them other parents with replace()"
             )
+        if weight := next((n for n, p in self._potentials.items() if name in p.parent_names), None):
+            raise InvalidGraph(f"the potential {weight!r} takes {name!r}, so it cannot be removed")
         for parent in self._parents[name]:
             graph.remove_edge(parent, name)
         self._removed.add(name)
@@ -369,6 +376,10 @@ class EditingVerbs(DirectedModel):
             if table is not None:
                 table = table.rebound(fresh[name], tuple(fresh[q] for q in self._parents[name]))
             tables[fresh[name].name] = table
+        self._potentials = {
+            n: p.rebound(p.variable, tuple(fresh[v.name] for v in p.parents))
+            for n, p in self._potentials.items()
+        }
         self._parents = {fresh[n].name: tuple(fresh[q].name for q in ps) for n, ps in self._parents.items()}
         self.node_properties = {fresh[n].name: q for n, q in self.node_properties.items()}
         self._tables = tables

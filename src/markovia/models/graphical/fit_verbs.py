@@ -73,7 +73,8 @@ class FitVerbs(DirectedModel):
             network does not know them.
         method
             Of a network with parameters, what is made large: "elbo" (the evidence lower bound, with the guides; without
-            latent quantities the likelihood), "iwae", or settings such as `mk.objectives.ELBO(draws=5)`.
+            latent quantities the likelihood), "iwae", or settings such as `mk.objectives.ELBO(draws=5)`; with potentials
+            "pcd" (the default), "score-matching" or "nce".
         training, settings
             Of a network with parameters, how: `mk.Training(...)`, or its settings directly (`epochs=60, batch=64, seed=0`).
 
@@ -99,6 +100,10 @@ class FitVerbs(DirectedModel):
         """
         from markovia.models.graphical import fitting
 
+        if self._potentials and not self._parameters:
+            raise InvalidArgument(
+                "with potentials nothing is estimated node by node; say mk.Parameter(...) for what fit is to learn"
+            )
         if self._parameters:
             tables = {
                 "prior": prior,
@@ -126,6 +131,7 @@ class FitVerbs(DirectedModel):
         go_on: bool = False,
     ) -> Self:
         """Learn the parameters by gradients, and take them over at once; or go on from where they are."""
+        from markovia.inference.densities.program.automatic_guides import new_encoders
         from markovia.learning.neural.named_objectives import OBJECTIVES, objective_named
         from markovia.learning.neural.parameter_fit import built, learn_parameters
         from markovia.optimise.training import Training
@@ -140,15 +146,18 @@ class FitVerbs(DirectedModel):
         if (advice := unknown_argument(Training, settings, "fit")) is not None:
             raise advice
         how = Training(**settings) if training is None else training
-        name = "elbo" if method is None else method
+        name = ("pcd" if self._potentials else "elbo") if method is None else method
         if isinstance(name, str):
             check("method", name, Choice(tuple(OBJECTIVES)))
             name = objective_named(name)
         begun = self.copy()
         begun._parameters = built(self._parameters, how.seed, go_on)
         problem = begun._problem(data, "auto", None, "impute")
+        if made := new_encoders(problem, self._guides, how.seed):
+            begun._parameters = {**begun._parameters, **made, **(self._parameters if go_on else {})}
+            problem = begun._problem(data, "auto", None, "impute")
         found = learn_parameters(problem, self._guides, begun._parameters, name, how)
-        self._parameters = found.parameters
+        self._parameters = {**begun._parameters, **found.parameters}
         self._fit, self._learned = (found.record, dict(self._tables)), None
         return self
 
@@ -203,6 +212,10 @@ class FitVerbs(DirectedModel):
         """
         from markovia.models.graphical import fitting
 
+        if self._potentials and not self._parameters:
+            raise InvalidArgument(
+                "with potentials nothing is estimated node by node; say mk.Parameter(...) for what fit is to learn"
+            )
         if self._parameters:
             if training is None:
                 settings = {"epochs": 1, **settings}

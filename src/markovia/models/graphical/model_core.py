@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from markovia.errors import ImpossibleEvidence, InvalidArgument, Unanswered, UnknownVariable
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.functions.parameter import Parameter, parameter_values
+from markovia.factors.functions.potential_node import PotentialNode
 from markovia.factors.tables.evidence import Finding
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.bipartite import BipartiteGraph
@@ -54,6 +55,8 @@ class ModelCore(ABC):
     """What `fit` learns besides tables."""
     _guides: Mapping[str, FunctionNode] = MappingProxyType({})
     """What latent quantities are proposed from."""
+    _potentials: Mapping[str, PotentialNode] = MappingProxyType({})
+    """Log weights on top of the nodes' distributions."""
 
     # -- what a concrete model says ------------------------------------------------------------------------------
 
@@ -243,7 +246,7 @@ class ModelCore(ABC):
         log_mass = engine.log_mass(problem)
         if self.normalised:
             return log_mass, 0.0
-        return log_mass, self._log_z(engine) if problem.findings else log_mass
+        return log_mass, self._normaliser(problem, engine) if problem.findings else log_mass
 
     def _info(
         self,
@@ -257,7 +260,7 @@ class ModelCore(ABC):
         exact = engine.exact if record.exact is None else record.exact
         if not self.normalised and log_z is None:
             known = problem.findings and not np.isnan(log_mass) and exact
-            log_z = self._log_z(engine) if known else np.nan if problem.findings else log_mass
+            log_z = self._normaliser(problem, engine) if known else np.nan if problem.findings else log_mass
         log_evidence = log_mass - (0.0 if self.normalised or log_z is None else log_z)
         return provenance(
             record,
@@ -275,6 +278,14 @@ class ModelCore(ABC):
         if not found.record.converged:
             warn_unconverged(replace(found.record, engine=found.record.engine or engine.name))
         return found
+
+    def _normaliser(self, problem: Problem, engine: Engine) -> float:
+        """Return log Z of the model as a problem sees it: with its inputs, and plates as long."""
+        return self._log_z(engine)
+
+    def _row_normaliser(self, problem: Problem) -> float:
+        """Return log Z of one row of a problem of rows."""
+        return 0.0
 
     def _log_z(self, engine: Engine | None = None) -> float:
         """Return log Z, which probabilities are divided by; a model of total weight zero has none."""

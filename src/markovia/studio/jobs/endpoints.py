@@ -28,6 +28,7 @@ from markovia.studio.jobs.orders import (
     AskIdentify,
     BayesianExample,
     DrawPosterior,
+    EncodeRows,
     EstimateEffect,
     FindTopics,
     Identified,
@@ -106,7 +107,7 @@ def start(call: Call[Start]) -> Job:
     """Start long work: learning, sampling, an effect."""
     asked: Any = call.body
     arguments = msgspec.structs.asdict(asked)
-    if "data" in arguments:
+    if arguments.get("data") is not None:
         arguments["data"] = str(tables_of(call).path(asked.data))
     finish = None
     if isinstance(asked, LearnStructure):
@@ -131,6 +132,7 @@ WORK: dict[Any, str] = {
     SmoothSeries: "families:series",
     DrawPosterior: "families:posterior",
     FindTopics: "families:topics",
+    EncodeRows: "families:codes",
     EstimateEffect: "causality:effect",
 }
 """Who does the work of an order; it gets the order's fields, with files and models in place of their ids."""

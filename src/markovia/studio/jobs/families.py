@@ -1,10 +1,11 @@
-"""Model families in the studio, as work for jobs: states behind a series, Bayesian models by NUTS, topics of texts.
+"""Model families in the studio, as work for jobs: states behind a series, posteriors by NUTS, topics, codes of rows.
 
 Each function runs in a process of its own, gets a report to talk through, and returns plain values for the charts.
 """
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from markovia.data.tables.frames import as_frame
 from markovia.data.text.document_texts import SUFFIXES
 from markovia.errors import ConvergenceWarning, InvalidArgument, check_known
 from markovia.runtime.array_types import Array
-from markovia.studio.jobs.orders import FindTopics, SmoothSeries
+from markovia.studio.jobs.orders import EncodeRows, FindTopics, SmoothSeries
 
 if TYPE_CHECKING:
     from markovia.studio.jobs.worker import JobReport
@@ -29,6 +30,10 @@ MOST_SHOWN = 24
 """Quantities of a posterior that are drawn."""
 CHUNKS = 10
 """How often a sampler shows its draws."""
+SHOWN_ROWS = 6
+"""Rows whose gaps are filled in, and pairs of rows that are walked between."""
+WALK = 8
+"""Steps from one row to another."""
 
 
 def series(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]:
@@ -260,6 +265,71 @@ def topics(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]
         "vocabulary": len(corpus.vocabulary),
         "perplexity": float(model.perplexity(corpus)),
     }  # fmt: skip
+
+
+def codes(report: "JobReport", *, folder: Path, **order: Any) -> dict[str, Any]:
+    """Train a variational autoencoder, and ask it: rows with gaps, ways from one row to another; see `EncodeRows`."""
+    from markovia.models.deep.vae import VAE
+
+    asked = EncodeRows(**order)
+    rows, names = _measured(asked)
+    rng = np.random.default_rng(asked.seed)
+    rows = rows[rng.permutation(len(rows))]
+    held_out = max(1, len(rows) // 10)
+    shown, learned = rows[:SHOWN_ROWS], rows[held_out:]
+    binary = bool(np.isin(rows, (0.0, 1.0)).all())
+    report.note("training; the first time compiles for a while")
+    model = VAE(
+        asked.latent, likelihood="bernoulli" if binary else "gaussian", epochs=asked.epochs, random_state=asked.seed
+    ).fit(learned)  # fmt: skip
+    report.note("asking")
+    gaps = shown.copy()
+    gaps[:, int(rows.shape[1] * (1 - asked.missing)) :] = (
+        np.nan
+    )  # what comes last: the lower part of a picture
+    codes_of = model.transform(shown)
+    steps = np.linspace(0.0, 1.0, WALK)[:, None]
+    ways = [
+        model.inverse_transform((1 - steps) * one + steps * other)
+        for one, other in zip(codes_of, np.roll(codes_of, -1, axis=0), strict=True)
+    ]
+    side = isqrt(rows.shape[1])
+    return {
+        "names": names,
+        "side": side if side * side == rows.shape[1] and side > 2 else None,
+        "low": float(rows.min()),
+        "high": float(rows.max()),
+        "curve": _numbers(learned_by.history if (learned_by := model.network_.fit_) is not None else []),
+        "rows": [_numbers(row) for row in shown],
+        "gaps": [_numbers(row) for row in gaps],
+        "filled": [_numbers(row) for row in model.impute(gaps)],
+        "ways": [[_numbers(row) for row in way] for way in ways],
+        "drawn": [_numbers(row) for row in model.sample(2 * SHOWN_ROWS, seed=asked.seed)],
+        "score": _number(model.score(rows[:held_out])),
+        "count": len(rows),
+    }
+
+
+def _measured(asked: EncodeRows) -> tuple[Array, list[str]]:
+    """Return the rows that are to be encoded, and the names of their columns."""
+    if asked.data is None:
+        from sklearn.datasets import load_digits
+
+        pixels = load_digits().data
+        return (pixels > 7).astype(np.float64), [f"pixel {i}" for i in range(pixels.shape[1])]
+    frame = as_frame(asked.data)
+    names = list(asked.columns) or [str(c) for c in frame.select_dtypes("number").columns]
+    check_known(names, frame.columns, "the table")
+    if len(names) < 2:
+        raise InvalidArgument("codes are made of two or more columns of numbers, and the table has fewer")
+    try:
+        rows = np.asarray(frame[names], dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidArgument("a column has cells that are no numbers; leave it out") from None
+    whole = rows[~np.isnan(rows).any(axis=1)]
+    if len(whole) < 2 * SHOWN_ROWS:
+        raise InvalidArgument(f"{len(whole)} rows have no gap; {2 * SHOWN_ROWS} are the fewest to learn from")
+    return whole, names
 
 
 def _texts(path: Path, column: str | None) -> list[str]:

@@ -104,6 +104,17 @@ class FindTopics(Order, tag="topics", kw_only=True):
     seed: Seed = 0
 
 
+class EncodeRows(Order, tag="codes", kw_only=True):
+    """A variational autoencoder of a table's columns of numbers, or of scikit-learn's digits, and what it is asked."""
+
+    data: Name | None = None
+    columns: Names = []
+    latent: Annotated[int, Meta(ge=1, le=64)] = 8
+    epochs: Annotated[int, Meta(ge=1, le=10_000)] = 60
+    missing: Annotated[float, Meta(gt=0, lt=1)] = 0.5
+    seed: Seed = 0
+
+
 class EstimateEffect(Order, tag="effect", kw_only=True):
     """An effect from a table and the graph of an open model, with attempts to refute it."""
 
@@ -123,7 +134,7 @@ class EstimateEffect(Order, tag="effect", kw_only=True):
 
 
 Start = (
-    LearnStructure | LearnParameters | SmoothSeries | DrawPosterior | FindTopics | EstimateEffect
+    LearnStructure | LearnParameters | SmoothSeries | DrawPosterior | FindTopics | EncodeRows | EstimateEffect
 )  # by their kind
 
 

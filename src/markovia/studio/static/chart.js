@@ -163,6 +163,29 @@ export function strips(label, states, path, ahead) {
   h("figcaption", { class: "mk-legend" }, "The darker, the more probable; the line below is the most probable path."));
 }
 
+/**
+ * Rows of numbers as small pictures, a row of them a line: bright is low, dark is high, unseen is struck out.
+ * @param {string} label @param {(number | null)[][][]} lines @param {number} side @param {number} low @param {number} high @param {string[]} [names]
+ */
+export function pictures(label, lines, side, low, high, names = []) {
+  const left = names.length ? EDGE.left + 24 : 0, gap = 6;
+  const across = Math.max(...lines.map((line) => line.length));
+  const size = Math.min(56, (WIDTH - left) / across - gap), cell = size / side;
+  const height = lines.length * (size + gap);
+  return h("figure", { class: "mk-figure" }, svg("svg", { viewBox: `0 0 ${WIDTH} ${height.toFixed(1)}`, class: "mk-chart", role: "img", "aria-label": label },
+    lines.map((line, j) => [
+      names[j] ? svg("text", { class: "mk-chart-text mk-chart-y", x: left - 6, y: (j * (size + gap) + size / 2 + 4).toFixed(1) }, names[j]) : null,
+      line.map((values, i) => svg("g", { class: "mk-chart-cells mk-tone-0", transform: `translate(${(left + i * (size + gap)).toFixed(1)} ${(j * (size + gap)).toFixed(1)})` },
+        svg("rect", { class: "mk-chart-track", width: size.toFixed(1), height: size.toFixed(1) }),
+        values.map((value, k) => {
+          const x = ((k % side) * cell).toFixed(2), y = (Math.floor(k / side) * cell).toFixed(2);
+          if (value === null) return svg("rect", { class: "mk-chart-unseen", x, y, width: cell.toFixed(2), height: cell.toFixed(2) });
+          const ink = high > low ? (value - low) / (high - low) : 0;
+          return ink > 0.02 ? svg("rect", { x, y, width: (cell + 0.2).toFixed(2), height: (cell + 0.2).toFixed(2), "fill-opacity": Math.min(1, ink).toFixed(2) }) : null;
+        })))])),
+  h("figcaption", { class: "mk-legend" }, label));
+}
+
 /** Stretches of a path in one state. @param {number[]} path @param {number} k */
 function runs(path, k) {
   /** @type {[number, number][]} */

@@ -1,6 +1,6 @@
-// Families: hidden states behind a series, Bayesian models drawn live by NUTS, topics of texts.
+// Families: hidden states behind a series, Bayesian models drawn live by NUTS, topics of texts, codes of rows.
 import { button, field, fill, h, icon, namePicker, number, percent, select, table } from "./dom.js";
-import { bars, chart, stack, strips } from "./chart.js";
+import { bars, chart, pictures, stack, strips } from "./chart.js";
 import { runJob } from "./job_view.js";
 import { currentTable, nameSelect, onTable, tableChoice } from "./table_choice.js";
 
@@ -22,6 +22,7 @@ export const familiesPanel = {
     fold("States behind a series", "HMM, Kalman", true, seriesForm);
     fold("Bayesian model", "NUTS, live", false, posteriorForm);
     fold("Topics of texts", "LDA", false, topicsForm);
+    fold("Codes of rows", "VAE", false, codesForm);
   },
 };
 
@@ -200,6 +201,47 @@ function topicsForm(element, context) {
           button("Documents", () => open(k), { class: "mk-quiet", label: `Documents of topic ${k + 1}` })),
         bars(`Words of topic ${k + 1}`, topic.words.slice(0, 8).map((/** @type {[string, number]} */ word) => ({ name: word[0], value: word[1], text: percent(word[1]) })), k % 8)))),
       documents];
+  }
+  onTable(draw);
+  draw();
+}
+
+/** @param {HTMLElement} element @param {Context} context */
+function codesForm(element, context) {
+  /** @type {Record<string, any>} */
+  const settings = { source: "digits", latent: 8, epochs: 60 };
+  const fields = h("div", { class: "mk-form" });
+  const result = h("div", { class: "mk-job" });
+  element.append(form(run, fields, h("div", { class: "mk-row" }, h("button", { class: "mk-button mk-primary" }, "Train and ask"))), result);
+
+  function draw() {
+    const now = currentTable();
+    if (!now && settings.source === "table") settings.source = "digits";
+    /** @type {[string, string][]} */
+    const sources = [["digits", "Handwritten digits"], ...(now ? [/** @type {[string, string]} */ (["table", "The table's numbers"])] : [])];
+    fill(fields, h("div", { class: "mk-pair" }, field("Rows", select(sources, settings.source, (value) => { settings.source = value; })),
+      field("Numbers of a code", whole(settings, "latent", { min: "1", max: "64" })), field("Epochs", whole(settings, "epochs", { min: "1", max: "10000" }))));
+  }
+
+  function run() {
+    const now = currentTable();
+    runJob(context, result, { kind: "codes", latent: settings.latent, epochs: settings.epochs, ...(settings.source === "table" && now ? { data: now.id } : {}) }, show);
+  }
+
+  /** @param {any} found */
+  function show(found) {
+    const grid = (/** @type {string} */ label, /** @type {number[][][]} */ lines, /** @type {string[]} */ names = []) => (found.side
+      ? pictures(label, lines, found.side, found.low, found.high, names)
+      : table(found.names, lines.flat().map((row) => row.map((value) => (value === null ? "" : number(value)))), label));
+    return [
+      h("p", { class: "mk-facts" }, `${found.count.toLocaleString("en")} rows · mean log evidence of rows held out at least ${number(found.score)}`),
+      chart({ label: "The evidence lower bound of a row, by epoch", xLabel: "epoch", yLabel: "nats", height: 130, legend: false, layers: [{ kind: "line", name: "bound", y: found.curve, tone: 0 }] }),
+      h("h3", null, "What is missing"),
+      grid("Rows, what was shown of them, and the rest as the model expects it", [found.rows, found.gaps, found.filled], ["rows", "shown", "filled"]),
+      h("h3", null, "From one row to another"),
+      grid("Means of rows along straight ways between the codes of two rows", found.ways),
+      h("h3", null, "Rows that never were"),
+      grid("Rows drawn from the model", [found.drawn])];
   }
   onTable(draw);
   draw();

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from markovia.inference.densities.draws.density_engine import DensityEngine, Dra
 from markovia.inference.densities.program.density import Density
 from markovia.inference.densities.program.draw_stats import DensityDraws
 from markovia.inference.densities.program.state_draws import StateDraws
+from markovia.inference.engine import DENSITIES
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass
 
@@ -21,6 +22,8 @@ class ClosedEngine(DensityEngine):
     """Base of engines that answer with a distribution in closed form."""
 
     reparameterize: Literal["none"] = "none"
+
+    kinds: ClassVar[frozenset[str]] = DENSITIES - {"potential"}
 
     @abstractmethod
     def answer(self, problem: Problem) -> ClosedAnswer:

@@ -232,7 +232,11 @@ class DrawnPosterior(NamedDraws):
         if self.program is None:
             return dict(self._kept.get(role, {}))
         layout = self.program.layout
-        found = {s.name: np.asarray(layout.data[s.name]) for s in layout.sites.values() if s.role == role}
+        found = {
+            s.name: np.asarray(layout.data[s.name])
+            for s in layout.sites.values()
+            if s.role == role and s.piece.kind != "potential"
+        }
         if role == "input":  # constants that are no nodes, and columns along a plate
             given = self.program.problem.inputs
             values = {n: np.asarray(v.values if isinstance(v, Column) else v) for n, v in given.items()}

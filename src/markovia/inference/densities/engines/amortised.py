@@ -6,6 +6,7 @@ resampled by itself: joint weights of many rows would leave one draw. Cost: one 
 """
 
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,6 +26,7 @@ from markovia.inference.weighted_draws.weight_diagnostics import FEWEST_EFFECTIV
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count
 from markovia.runtime.double_precision import x64
+from markovia.runtime.function_descriptions import described
 from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.machine_code import compiled
 
@@ -138,8 +140,10 @@ class Amortised(DensityEngine):
         note = f"{len(bad)} of {rows.n_rows} rows drawn by nuts: the guide's weights, and the evidence, are bad there"
         return replace(record, converged=drawn.record.converged, advice=drawn.record.advice, note=note)
 
-    def weighed(self, rows: RowwiseModel, density: Density) -> tuple[dict[str, Array], Array]:
-        """Return proposals, and their log weights: an axis of proposals, then rows."""
+    def weighed(
+        self, rows: RowwiseModel, density: Density, keep: bool = True
+    ) -> tuple[dict[str, Array], Array]:
+        """Return proposals, if they are to be kept, and their log weights: an axis of proposals, then rows."""
         with x64():
             parameters = {n: jnp.asarray(density.data[n]) for n in rows.program.layout.parameters}
             arrays = {n: jnp.asarray(v) for n, v in rows.rows.items()}
@@ -147,11 +151,15 @@ class Amortised(DensityEngine):
             keys = jax.random.split(self._key(), self.proposals)
 
             def every(keys: Any, parameters: Any, arrays: Any) -> Any:
-                return jax.lax.map(
-                    lambda key: rows.proposals(parameters, arrays, key), keys, batch_size=chunk
-                )
+                def one(key: Any) -> Any:
+                    values, logs = rows.proposals(parameters, arrays, key)
+                    return values if keep else {}, logs
 
-            run = compiled(density, "amortised", chunk, every, keys, parameters, arrays)
+                return jax.lax.map(one, keys, batch_size=chunk)
+
+            # constants are part of the code, as other data are not
+            settings = (chunk, keep, sha256(described(rows.constants)).hexdigest())
+            run = compiled(density, "amortised", settings, every, keys, parameters, arrays)
             values, logs = run(keys, parameters, arrays)
         return {n: np.asarray(v) for n, v in values.items()}, np.asarray(logs)
 
@@ -208,7 +216,7 @@ def row_log_evidence(problem: Problem, engine: Amortised) -> Array:
     rows = RowwiseModel(problem, problem.guides)
     density = rows.program.density
     exact = rows.guide is None and not rows.bounded
-    _, logs = replace(engine, proposals=1 if exact else engine.proposals).weighed(rows, density)
+    _, logs = replace(engine, proposals=1 if exact else engine.proposals).weighed(rows, density, keep=False)
     if rows.bounded:  # draws of a bound are averaged: the mean of their exponentials is nothing
         return np.asarray(logs.mean(axis=0))
     return logs[0] if exact else judged_rows(logs).log_evidence

@@ -72,6 +72,8 @@ class Site:
         Whether some entries of its elements were not observed and do not count; `SEEN + name` among the data says which did.
     bounded
         Whether its distribution has no density, but a lower bound on it.
+    chained
+        Whether it is the law of a chain of steps back from noise, which can be walked given some entries.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Site:
     holes: Any = None
     masked: bool = False
     bounded: bool = False
+    chained: bool = False
 
     @property
     def lags(self) -> Mapping[str, Any]:
@@ -123,6 +126,8 @@ class QuantityLayout:
     """The plates of inputs that have some."""
     parameters: dict[str, ModuleSkeleton | None] = field(default_factory=dict)
     """The names among the data that are learned, with what makes a module of their numbers where they are one."""
+    compared: bool = False
+    """Whether functions of other nodes may have data: draws are compared with them, and nothing is conditioned on them."""
 
     def plates_of(self, name: str) -> tuple[str, ...] | None:
         """Return the plates of a node or input; None for a constant that comes whole."""
@@ -189,6 +194,9 @@ def _take_values(problem: Problem, layout: QuantityLayout, plates: set[str]) -> 
             layout.data[name] = np.asarray(value.values)
             length(value.plate, len(layout.data[name]), repr(name))
         elif isinstance(value, ParameterValue):
+            if value.node:  # a module whose numbers are those of a node
+                layout.parameters.update({value.node: value.skeleton} if value.node in layout.sites else {})
+                continue
             layout.data[name] = value.numbers
             layout.parameters[name] = value.skeleton
             for plate, n in zip(value.plates, np.shape(value.numbers), strict=False):
@@ -224,7 +232,7 @@ def _take_values(problem: Problem, layout: QuantityLayout, plates: set[str]) -> 
                 f"{site.name!r} is on plates {', '.join(site.plates)}, but the array given for it has shape {value.shape}"
             )
     for plate in sorted(plates):
-        found = said.get(plate) or _lengths_of_constants(layout, plate)
+        found = said.get(plate) or _lengths_of_soft(layout, plate) or _lengths_of_constants(layout, plate)
         if not found:
             users = [s.name for s in layout.sites.values() if plate in s.plates]
             raise IncompleteModel(
@@ -239,6 +247,21 @@ def _take_values(problem: Problem, layout: QuantityLayout, plates: set[str]) -> 
             raise InvalidEvidence(
                 f"plate {plate!r} has length 0, by {found[0]}; it needs at least one element"
             )
+    for site in layout.sites.values():
+        if site.piece.kind == "potential":  # an observation of nothing, with a log likelihood
+            site.role = "observed"
+            layout.data[site.name] = np.zeros((*layout.shape_of(site.plates), 0))
+
+
+def _lengths_of_soft(layout: QuantityLayout, plate: str) -> dict[int, str]:
+    """Return how long a plate is by the likelihoods of nodes on it, where these have all its plates as axes."""
+    found: dict[int, str] = {}
+    for site in layout.sites.values():
+        said = getattr(site.soft, "said", None)
+        shape = getattr(getattr(said, "distribution", None), "batch_shape", ())
+        if plate in site.plates and len(shape) >= len(site.plates):
+            found.setdefault(int(shape[site.plates.index(plate)]), repr(site.name))
+    return found
 
 
 def _lengths_of_constants(layout: QuantityLayout, plate: str) -> dict[int, str]:
@@ -276,11 +299,12 @@ def _resolve(problem: Problem, layout: QuantityLayout, plates: set[str]) -> None
                 f"{site.name!r} goes back {site.depth} steps along plate {site.plates[-1]!r}, which is only "
                 f"{layout.lengths[site.plates[-1]]} long"
             )
+    coupled = {q for s in layout.sites.values() if s.piece.kind == "potential" for q in s.sources}
     for name, value in list(layout.data.items()):
         node = layout.sites.get(name)
         if value.dtype.kind == "f" and np.isnan(value).any():
             if problem.impute and node is not None and node.role == "observed":
-                if value.ndim > len(node.plates):
+                if value.ndim > len(node.plates) and name not in coupled:  # else its entries are inferred
                     mask_entries(layout, node)
                     continue
                 node.holes = np.nonzero(np.isnan(value))

@@ -15,6 +15,7 @@ from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.closures import with_arrays
 from markovia.factors.functions.function_node import Flat, FunctionNode, function_arguments
 from markovia.factors.functions.parameter import PlatedModule
+from markovia.factors.functions.potential_node import PotentialNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.densities.program.layout import BOUND_KEY, SEEN, QuantityLayout, Site
@@ -94,7 +95,10 @@ class Nodes:
         if is_distribution(form) or not callable(form):
             return form
         arguments = {k: self._argument(site, v, env) for k, v in piece.arguments.items() if k in _own(piece)}
-        return self._called(site, form, arguments)
+        found = self._called(site, form, arguments)
+        if isinstance(piece, PotentialNode):
+            return piece.as_distribution(found, self.layout.shape_of(site.plates))
+        return found
 
     def _argument(self, site: Site, source: str, env: Env) -> Any:
         value = self.aligned(site, source, env)
@@ -214,9 +218,15 @@ class Nodes:
 
         `earlier` holds the values that earlier elements are taken from, where they are not those of `env`.
         """
+        if site.masked and site.chained:
+            raise UnsupportedModel(
+                f"entries of {site.name!r} are missing, and what the others are worth without them is not known; "
+                "engine='twisted-smc' draws them, fit needs complete rows"
+            )
         if site.masked:
             # entries are independent (`trace` has looked), so that those not seen just do not count
             found = self.spread(site, self.call(site, env), site.plates)
+            own = jnp.asarray(own, int) if found.support.is_discrete else own  # NaN made them fractions
             logs = jnp.where(env[SEEN + site.name], found.base_dist.log_prob(own), 0.0)
             return jnp.sum(logs, axis=tuple(range(len(site.plates), jnp.ndim(logs))))
         if not site.lags:

@@ -52,10 +52,12 @@ def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool, proposed: Cont
             site.family = type(base_of(found)).__name__
             spread = nodes.spread(site, found, inner)
             site.bounded = hasattr(spread, "bound")
+            site.chained = hasattr(getattr(spread, "module", None), "reverse")
             event = tuple(spread.event_shape)
             site.shape = (*layout.shape_of(site.plates), *event)
             support = spread.support
-            if site.masked and (site.lags or found.event_shape or not hasattr(spread, "base_dist")):
+            alone = not site.lags and not found.event_shape and hasattr(spread, "base_dist")
+            if site.masked and not alone and not site.chained:
                 raise InvalidEvidence(
                     f"missing entries of {site.name!r} can be left out only where its entries are independent given its "
                     f"parents: a distribution without .to_event(), not {site.family}"
@@ -171,16 +173,26 @@ def _looked_at(nodes: Nodes, site: Site, env: dict[str, Any]) -> tuple[Any, tupl
 
 
 def _note_value(nodes: Nodes, site: Site, found: Any, inner: tuple[str, ...], env: dict[str, Any]) -> None:
-    if site.role == "observed":
+    if site.role == "observed" and not nodes.layout.compared:
         raise InvalidEvidence(
-            f"{site.name!r} is a function of its parents and cannot be observed; add noise to it"
+            f"{site.name!r} is a function of its parents and cannot be observed; add noise to it: a distribution around it, "
+            f"or given={{{site.name!r}: mk.Soft(dist.Normal(..., 0.1))}} in a query; fit takes it with an adversarial "
+            "method= (mk.objectives.WassersteinGAN)"
         )
-    site.role = "deterministic"
     value = nodes.value(site, found, inner)
     if site.lags:
         value = jnp.zeros(
             (*nodes.layout.shape_of(site.plates), *value.shape[len(inner) :]), dtype=jnp.result_type(float)
         )
+    if site.role == "observed":
+        seen = nodes.layout.data[site.name]
+        if site.masked or site.holes is not None or seen.shape != value.shape:
+            what = "missing entries" if seen.shape == value.shape else f"shape {seen.shape}"
+            raise InvalidEvidence(
+                f"the data of {site.name!r} have {what}, and what they are compared with has shape {value.shape}; give "
+                "complete rows of that shape"
+            )
+    site.role = "deterministic"
     env[site.name] = value
     site.shape = tuple(value.shape)
 
@@ -206,6 +218,14 @@ def _check_input(layout: QuantityLayout, site: Site) -> None:
         )
 
 
+def is_real(support: Any) -> bool:
+    """Say whether a support is all real numbers, or arrays of such."""
+    from numpyro.distributions import constraints
+
+    whole = getattr(support, "base_constraint", support)
+    return whole is constraints.real or isinstance(whole, type(constraints.real))
+
+
 def _check_observed(layout: QuantityLayout, site: Site, support: Any) -> None:
     """Check shape and support of what was given for a node."""
     if site.name in layout.fixed:
@@ -221,11 +241,13 @@ def _check_observed(layout: QuantityLayout, site: Site, support: Any) -> None:
     with jax.ensure_compile_time_eval():
         inside = np.asarray(support(value))
     if site.holes is not None:
-        if support.is_discrete or len(site.shape) != len(site.plates):
+        if support.is_discrete or (len(site.shape) != len(site.plates) and not is_real(support)):
             raise InvalidEvidence(
-                f"missing entries of {site.name!r} can be imputed only where it is a single number"
+                f"missing entries of {site.name!r} can be imputed only where it is a single number, or where a potential "
+                "takes it and its entries are real numbers"
             )
-        inside[site.holes] = True
+        if len(site.shape) == len(site.plates):
+            inside[site.holes] = True
     if not inside.all():
         at = np.argwhere(~inside)[0]
         wrong = value[tuple(at)]

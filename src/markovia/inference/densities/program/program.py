@@ -42,7 +42,12 @@ from markovia.inference.densities.program.plated_elimination import (
 )
 from markovia.inference.densities.program.row_batches import rows_of
 from markovia.inference.densities.program.simulation import simulate
-from markovia.inference.densities.program.soft_evidence import bounded, likelihood, state_weights
+from markovia.inference.densities.program.soft_evidence import (
+    bounded,
+    likelihood,
+    likelihoods,
+    state_weights,
+)
 from markovia.inference.densities.program.state_draws import StateDraws
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
@@ -184,7 +189,8 @@ class Program:
             slot = self.slots[site.name]
             free = jnp.reshape(u[slot.start : slot.start + slot.size], site.free_shape)
             map_to = bijection(support)
-            env[site.name] = map_to(free)
+            # states that a guide proposed are kept as numbers, and are positions to functions
+            env[site.name] = jnp.asarray(free, int) if support.is_discrete else map_to(free)
             jacobians[site.name] = jnp.sum(map_to.log_abs_det_jacobian(free, env[site.name]))
 
         sites = self.layout.sites.values()
@@ -299,8 +305,8 @@ class Program:
                 total = total + jnp.sum(self._counted(site, self.nodes.log_probs(site, env[site.name], env)))
         for site in self.layout.sites.values():
             if site.soft is not None and observed:
-                if site.role == "discrete":
-                    tables.append(LogTable((site.name,), state_weights(site), {}))
+                if (table := self._soft_table(site, env, data)) is not None:
+                    tables.append(table)
                 else:
                     total = total + likelihood(site, env[site.name])
         for name, tilt in (tilts or {}).items():
@@ -347,6 +353,8 @@ class Program:
                 needed = self.needs[other.name]
                 if other.role == "deterministic" and needed and set(needed) <= now.keys():
                     now[other.name] = self.nodes.deterministic(other, now)
+            if site.role == "deterministic":  # what was found about it is a likelihood
+                return likelihoods(site, now[site.name])
             return self._counted(site, self.nodes.log_probs(site, now[site.name], now, earlier))
 
         # a function may branch on a state without plates, so it is called with plain numbers, one after the other: a
@@ -397,7 +405,8 @@ class Program:
     def _indices(self) -> dict[tuple[str, str], tuple[Any, str]]:
         """Return how nodes index discrete variables on foreign plates: {(node, variable): (index, plate)}."""
         found = {}
-        for site in self._stochastic():
+        soft = [s for s in self.layout.sites.values() if s.role == "deterministic" and s.soft is not None]
+        for site in (*self._stochastic(), *soft):
             for name in self.needs[site.name]:
                 plates = self.hidden[name].plates
                 if not set(plates) <= set(site.plates):
@@ -457,6 +466,10 @@ class Program:
             If an observed node depends on a discrete latent variable that several elements share.
         """
         observed = [s for s in self._stochastic() if s.role == "observed"]
+        if weight := next((s.name for s in observed if s.piece.kind == "potential"), None):
+            raise Unanswered(
+                f"{weight!r} couples what it takes, so elements have no log likelihoods of their own"
+            )
         for site in observed:
             for axis in self._axes(site):
                 name = axis.removesuffix(EARLIER)
@@ -536,8 +549,16 @@ class Program:
         env, _ = self.environment(u, data)
         sites = [(s, self._axes(s)) for s in self._stochastic()]
         tables = [self._log_table(s, axes, env, data) for s, axes in sites if axes]
-        soft = [s for s in self.layout.sites.values() if s.role == "discrete" and s.soft is not None]
-        return tables + [LogTable((s.name,), state_weights(s), {}) for s in soft]
+        soft = [self._soft_table(s, env, data) for s in self.layout.sites.values() if s.soft is not None]
+        return tables + [table for table in soft if table is not None]
+
+    def _soft_table(self, site: Site, env: Mapping[str, Any], data: Mapping[str, Any]) -> LogTable | None:
+        """Return what was found about states, or about a function of such; None of anything else."""
+        if site.role == "discrete":
+            return LogTable((site.name,), state_weights(site), {})
+        if site.role == "deterministic" and self.needs[site.name]:
+            return self._log_table(site, self.needs[site.name], env, data)
+        return None
 
 
 def _looks_back(site: Site, name: str) -> bool:

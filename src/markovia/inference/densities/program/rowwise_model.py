@@ -6,7 +6,7 @@ the guide looks at them, around it, with a bound for each of their states. Sums 
 at once; numbers of each row come from the program of one row, mapped over the rows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +16,7 @@ from markovia.errors import InvalidArgument, InvalidEvidence, UnsupportedModel
 from markovia.factors.functions.function_node import FunctionNode, Input
 from markovia.factors.quantities.columns import Column
 from markovia.factors.quantities.quantity import Quantity
+from markovia.inference.densities.program.automatic_guides import SharedQuantities, reading, settled_guides
 from markovia.inference.densities.program.layout import BOUND_KEY, SEEN, QuantityLayout, Site, lay_out
 from markovia.inference.densities.program.node_densities import Nodes
 from markovia.inference.densities.program.node_tracing import trace
@@ -24,7 +25,7 @@ from markovia.inference.densities.program.row_batches import layout_of_length, r
 from markovia.inference.densities.program.simulation import simulate
 from markovia.inference.problem import Problem
 from markovia.runtime.double_precision import x64
-from markovia.runtime.libraries import jax, jnp
+from markovia.runtime.libraries import jax, jnp, laws
 
 FEW = 6
 """Rows that functions are traced and tried with."""
@@ -49,27 +50,38 @@ class RowwiseModel:
         Nodes that have no density, but a bound on it.
     rows, constants
         Arrays of the data that have rows, rows in front; and others, parameters left out.
+    shared
+        With `shares`, latent quantities that all rows share: their values come with the parameters.
+    compared
+        Whether draws are compared with the data and nothing is conditioned on them: then functions of other nodes may
+        have data, and latent quantities need no guide.
     """
 
-    def __init__(self, problem: Problem, guides: Mapping[str, FunctionNode]) -> None:
-        self.problem = problem
+    def __init__(
+        self, problem: Problem, guides: Mapping[str, FunctionNode], *, compared: bool = False, shares: bool = False
+    ) -> None:  # fmt: skip
+        self.problem, self.compared = problem, compared
         with x64():
             whole = lay_out(problem)
+            whole.compared = compared
             self.plate = _row_plate(whole, guides)
             self.n_rows = whole.lengths[self.plate]
             self._axes = row_axes(whole, self.plate)
             self.rows = {n: np.moveaxis(whole.data[n], axis, 0) for n, axis in self._axes.items()}
             self._take_labels(whole)
+            guides = reading(problem, guides, whole)
+            self.shared = SharedQuantities.given_to(problem, whole, self.plate) if shares else None
             few = _first_rows(whole, self.plate, self._axes, min(self.n_rows, FEW))
             self.around = self._looked_at(few, guides)
             for name in self.around:
                 few.sites[name].role = "observed"
                 few.data[name] = np.zeros(few.shape_of(few.sites[name].plates), dtype=np.int64)
             self.program = program_of(problem, "none", layout=few, proposed=guides)
+            guides = settled_guides(guides, self.program.layout.sites)
             self.guide = GuideNetwork(problem, guides, self.program.layout, self.plate) if guides else None
             self._check(whole)
         self.bounded = tuple(s.name for s in self.program.layout.sites.values() if s.bounded)
-        held = {*self._axes, *whole.parameters, *self.around}
+        held = {*self._axes, *whole.parameters, *self.around, *(self.shared.names if self.shared else ())}
         self.constants = {n: v for n, v in self.program.density.data.items() if n not in held}
 
     def _take_labels(self, whole: QuantityLayout) -> None:
@@ -105,10 +117,11 @@ class RowwiseModel:
                     f"{site.name!r} has missing entries and is no variable with states; drop those rows"
                 )
             inside = self.plate in site.plates
-            if site.role == "latent" and inside and (self.guide is None or site.name not in self.guide.names):
+            guided = self.compared or (self.guide is not None and site.name in self.guide.names)
+            if site.role == "latent" and inside and not guided:
                 raise UnsupportedModel(
                     f"{site.name!r} is latent, one for each {self.plate}, so fit needs to be told what to propose it from: "
-                    f"m.guide({site.name!r}, lambda ...: ...)"
+                    f"m.guide({site.name!r}, lambda ...: ...), or mk.guides.Amortised() in place of the function"
                 )
             if site.role == "latent" and not inside:
                 raise UnsupportedModel(
@@ -166,32 +179,70 @@ class RowwiseModel:
 
     # -- bounds -----------------------------------------------------------------------------------------------------
 
-    def bound(self, parameters: Mapping[str, Any], rows: Mapping[str, Any], weight: Any, key: Any) -> Any:
+    def bound(
+        self,
+        parameters: Mapping[str, Any],
+        rows: Mapping[str, Any],
+        weight: Any,
+        key: Any,
+        beta: float = 1.0,
+        relaxed: Callable[["Proposals", Any], Mapping[str, Any]] | None = None,
+    ) -> Any:
         """Return the evidence lower bound of a batch, summed over rows by their weights (1 or 0).
 
-        Divergences of proposals from priors are taken in closed form where there is one.
+        Divergences of proposals from priors are taken in closed form where there is one. They count `beta` times, and
+        `relaxed(proposals, key)` returns values that stand in for those proposed, and for functions of them.
         """
         if self.around:
+            if beta != 1.0 or relaxed is not None:
+                looked = ", ".join(map(repr, self.around))
+                raise UnsupportedModel(
+                    f"a guide looks at {looked}, whose states are summed out around it, so that there is no divergence of "
+                    "its own to weigh or relax; leave beta= at 1"
+                )
             return jnp.sum(weight * self.log_weights(parameters, rows, key))
         few = self._of_length(len(weight), weight)
         data = self._data(parameters, rows)
         env: dict[str, Any] = {**few.layout.fixed, **data, BOUND_KEY: jax.random.fold_in(key, 2)}
         known, lost = set(), jnp.zeros(())
+        held: Mapping[str, Any] = {}
         if self.guide is not None:
             drawn = self.guide.draw(key, env, len(weight))
             env.update(drawn.values)
-            env = _with_functions(few, env)
+            logs = drawn.log_probs
+            if relaxed is not None:
+                held = relaxed(drawn, jax.random.fold_in(key, 3))
+                env.update(held)
+                logs = self.guide.log_probs(env, len(weight))
+            env = _with_functions(few, env, held)
             for name, proposal in drawn.distributions.items():
                 site = few.layout.sites[name]
                 log_q = _divergence(few, site, proposal, env)
                 if log_q is not None:
                     known.add(name)
                 else:
-                    log_q = drawn.log_probs[name]
+                    log_q = logs[name]
                 lost = lost + jnp.sum(few._counted(site, log_q))
         else:
             env = _with_functions(few, env)
-        return few.log_joint_at(env, data, tilts=self._tilts(rows), left_out=known) - lost
+        total = few.log_joint_at(env, data, tilts=self._tilts(rows), left_out=known) - lost
+        if beta == 1.0 or self.guide is None:
+            return total
+        # the bound is E log p(seen | latent) - KL, so that the first alone is enough to weigh the second anew
+        seen = [s for s in few._stochastic() if s.role == "observed"]
+        if summed := [s.name for s in seen if few.needs.get(s.name)]:
+            raise UnsupportedModel(
+                f"{summed[0]!r} depends on a variable that is summed out, so that there is no divergence of its own to "
+                "weigh; leave beta= at 1"
+            )
+        said = [jnp.sum(few._counted(s, few.nodes.log_probs(s, env[s.name], env))) for s in seen]
+        return beta * total + (1.0 - beta) * sum(said, jnp.zeros(()))
+
+    def drawn(self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any) -> "Proposals":
+        """Return what the guide proposes for some rows, with the distributions that it is drawn from."""
+        n = len(next(iter(rows.values())))
+        assert self.guide is not None
+        return self.guide.draw(key, {**self._of_length(n).layout.fixed, **self._data(parameters, rows)}, n)
 
     def log_weights(self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any) -> Any:
         """Return for each row a draw of log p(row, proposed) - log q(proposed), discrete variables summed out.
@@ -204,6 +255,13 @@ class RowwiseModel:
         self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any
     ) -> tuple[dict[str, Any], Any]:
         """Return a proposal of the guided quantities for each row, rows in front, and its log weight."""
+        values, total, _ = self.scored_proposals(parameters, rows, key)
+        return values, total
+
+    def scored_proposals(
+        self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any
+    ) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+        """Return a proposal for each row, its log weight, and log q of each quantity, which is part of the weight."""
         n = len(next(iter(rows.values())))
         keys = jax.random.split(key, n)
         if self.around or self.program.hidden:
@@ -211,50 +269,72 @@ class RowwiseModel:
         few, data = self._of_length(n), self._data(parameters, rows)
         values: dict[str, Any] = {}
         env: dict[str, Any] = {**few.layout.fixed, **data, BOUND_KEY: jax.random.fold_in(key, 2)}
-        total = jnp.zeros(n)
+        total, lost = jnp.zeros(n), {}
         if self.guide is not None:
             drawn = self.guide.draw(key, env, n)
             values = drawn.values
             env.update(values)
-            for name, log_q in drawn.log_probs.items():
-                total = total - self._by_row(few.layout.sites[name], log_q)
+            lost = {m: self._by_row(few.layout.sites[m], log_q) for m, log_q in drawn.log_probs.items()}
+            total = total - sum(lost.values())
         env = _with_functions(few, env)
         for site in few._stochastic():
             total = total + self._by_row(site, few.nodes.log_probs(site, env[site.name], env))
-        return values, total
+        return values, total, lost
 
     # -- what other objectives are made of ---------------------------------------------------------------------------
 
-    def dream(self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any) -> dict[str, Any]:
-        """Return draws of all nodes from the model itself, as many rows as those given, whose inputs are kept."""
+    def law(self, name: str, parameters: Mapping[str, Any], rows: Mapping[str, Any]) -> Any:
+        """Return the distribution of a node whose parents are all known, for some rows."""
+        few = self._of_length(len(next(iter(rows.values()))))
+        env = _with_functions(few, {**few.layout.fixed, **self._data(parameters, rows)})
+        site = few.layout.sites[name]
+        return few.nodes.spread(site, few.nodes.call(site, env), site.plates)
+
+    def dream(
+        self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any, kept: Container[str] = ()
+    ) -> dict[str, Any]:
+        """Return draws of all nodes from the model itself, as many rows as those given, whose inputs and more are kept."""
         n = len(next(iter(rows.values())))
         few = self._of_length(n)
         sites = few.layout.sites
         data = {
             k: v
             for k, v in self._data(parameters, rows).items()
-            if k not in sites or sites[k].role == "input"
+            if k not in sites or sites[k].role == "input" or k in kept
         }
         return simulate(key, few.nodes, {**few.layout.fixed, **data}, {})
 
     def proposed(self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any) -> dict[str, Any]:
-        """Return the values of all nodes with latent ones proposed by the guide from some rows."""
+        """Return the values of all nodes with latent ones proposed by the guide from some rows.
+
+        Where draws are compared with data, those that are known: data and proposals.
+        """
         n = len(next(iter(rows.values())))
         few = self._of_length(n)
         env: dict[str, Any] = {**few.layout.fixed, **self._data(parameters, rows)}
-        assert self.guide is not None
-        env.update(self.guide.draw(key, env, n).values)
-        env = _with_functions(few, env)
+        if self.guide is not None:
+            env.update(self.guide.draw(key, env, n).values)
+        if not self.compared:
+            env = _with_functions(few, env)
         return {name: env[name] for name in few.layout.sites if name in env}
 
     def joint_log_probs(
-        self, parameters: Mapping[str, Any], rows: Mapping[str, Any], values: Mapping[str, Any]
+        self,
+        parameters: Mapping[str, Any],
+        rows: Mapping[str, Any],
+        values: Mapping[str, Any],
+        names: Container[str] | None = None,
+        held: Container[str] = (),
     ) -> Any:
-        """Return the log density of the model at values of all nodes, by row."""
+        """Return the log density of the model at values of all nodes, by row; of some nodes given the others.
+
+        Functions of other nodes are computed anew, `held` ones aside, which are as `values` say.
+        """
         n = len(next(iter(rows.values())))
         few = self._of_length(n)
-        env = _with_functions(few, {**few.layout.fixed, **self._data(parameters, rows), **values})
-        sites = [s for s in few.layout.sites.values() if s.role in ("latent", "observed", "discrete")]
+        env = {**few.layout.fixed, **self._data(parameters, rows), **values}
+        env = _with_functions(few, env, held)
+        sites = [s for s in few._stochastic() if names is None or s.name in names]
         return sum((self._by_row(s, few.nodes.log_probs(s, env[s.name], env)) for s in sites), jnp.zeros(n))
 
     def guide_log_probs(
@@ -274,8 +354,8 @@ class RowwiseModel:
 
     def _of_one(
         self, parameters: Mapping[str, Any], row: Mapping[str, Any], key: Any
-    ) -> tuple[dict[str, Any], Any]:
-        """Return a proposal for one row and its log weight.
+    ) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+        """Return a proposal for one row, its log weight, and log q of each quantity.
 
         Each state of what the guide looks at has a proposal of its own; the weight is that of all, and one is picked by its
         share of it.
@@ -283,7 +363,7 @@ class RowwiseModel:
         one = {n: v[None] for n, v in row.items()}
         few, data = self._of_length(1), self._data(parameters, one)
 
-        def at(states: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:
+        def at(states: Mapping[str, Any]) -> tuple[dict[str, Any], Any, dict[str, Any]]:
             chosen = {n: jnp.full((1,), k) for n, k in states.items()}
             env: dict[str, Any] = {
                 **few.layout.fixed,
@@ -291,25 +371,28 @@ class RowwiseModel:
                 **chosen,
                 BOUND_KEY: jax.random.fold_in(key, 2),
             }
-            lost, values = jnp.zeros(()), {}
+            lost, values = {}, {}
             if self.guide is not None:
                 drawn = self.guide.draw(key, env, 1)
                 values = {n: v[0] for n, v in drawn.values.items()}
                 env.update(drawn.values)
-                lost = sum((jnp.sum(log_q) for log_q in drawn.log_probs.values()), lost)
+                lost = {n: jnp.sum(log_q) for n, log_q in drawn.log_probs.items()}
             env = _with_functions(few, env)
-            found = few.log_joint_at(env, {**data, **chosen}, tilts=self._tilts(one)) - lost
+            found = few.log_joint_at(env, {**data, **chosen}, tilts=self._tilts(one))
+            found = found - sum(lost.values(), jnp.zeros(()))
             for name, k in states.items():  # of what has a label, other states do not count
                 if (label := one.get(LABELS + name)) is not None:
                     found = jnp.where((label[0] < 0) | (label[0] == k), found, -jnp.inf)
-            return values, found
+            return values, found, lost
 
         if not self.around:
             return at({})
         grid = np.indices([*self.around.values()]).reshape(len(self.around), -1)
-        values, every = jax.vmap(lambda *k: at(dict(zip(self.around, k, strict=True))))(*jnp.asarray(grid))
+        found = jax.vmap(lambda *k: at(dict(zip(self.around, k, strict=True))))(*jnp.asarray(grid))
+        every = found[1]
         picked = jax.random.categorical(jax.random.fold_in(key, 1), jax.lax.stop_gradient(every))
-        return {n: v[picked] for n, v in values.items()}, jax.nn.logsumexp(every)
+        values, lost = ({n: v[picked] for n, v in part.items()} for part in (found[0], found[2]))
+        return values, jax.nn.logsumexp(every), lost
 
 
 class Proposals:
@@ -340,6 +423,11 @@ class GuideNetwork:
         seen = [n for n in model.sites if n in read and n not in guides]
         inputs = [FunctionNode(Quantity(n, "input", model.sites[n].plates, {}), Input()) for n in seen]
         arrays = {n: model.data[n] if n in model.data else model.fixed[n] for n in seen}
+        # which entries of a node were seen, for guides that take an argument of its name and "_seen"
+        self.masks = {n + "_seen": n for n in model.sites if n in model.data and n + "_seen" in read}
+        for mask, n in self.masks.items():
+            inputs.append(FunctionNode(Quantity(mask, "input", model.sites[n].plates, {}), Input()))
+            arrays[mask] = np.asarray(model.data.get(SEEN + n, np.ones_like(model.data[n])), float)
         given = {n: v for n, v in problem.inputs.items() if n in read}
         constants = {n: model.data[n] for n in given if n in model.data and n not in model.parameters}
         lengths = dict(model.lengths)
@@ -372,6 +460,13 @@ class GuideNetwork:
     def _of_length(self, length: int) -> Nodes:
         return Nodes(layout_of_length(self.layout, self.plate, length), self.plate)
 
+    def _seen(self, known: Mapping[str, Any], env: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what a guide sees of arrays with missing entries, 0 there, and masks; the weights stay honest."""
+        found = {n: jnp.where(env[SEEN + n], v, 0) for n, v in known.items() if SEEN + n in env}
+        for mask, n in self.masks.items():
+            found[mask] = jnp.asarray(env.get(SEEN + n, jnp.ones(jnp.shape(env[n]))), jnp.result_type(float))
+        return found
+
     def log_probs(self, env: Mapping[str, Any], length: int) -> dict[str, Any]:
         """Return log q of every element at values of the nodes that are proposed."""
         nodes = self._of_length(length)
@@ -380,6 +475,7 @@ class GuideNetwork:
             for n, v in env.items()
             if n in nodes.layout.data or n in nodes.layout.fixed or n in self.names
         }
+        known |= self._seen(known, env)
         sites = nodes.layout.sites
         return {n: nodes.log_probs(sites[n], known[n], {**nodes.layout.fixed, **known}) for n in self.names}
 
@@ -387,8 +483,7 @@ class GuideNetwork:
         """Return proposals for some rows, whose values are differentiable by what they are proposed from."""
         nodes = self._of_length(length)
         known = {n: v for n, v in env.items() if n in nodes.layout.data or n in nodes.layout.fixed}
-        # what was not seen is 0 to a guide; the weights stay honest
-        known |= {n: jnp.where(env[SEEN + n], v, 0) for n, v in known.items() if SEEN + n in env}
+        known |= self._seen(known, env)
         values = simulate(key, nodes, known, {})
         values = {n: values[n] for n in self.names}
         around = {**nodes.layout.fixed, **known, **values}
@@ -399,10 +494,10 @@ class GuideNetwork:
         return Proposals(values, log_probs, plain)
 
 
-def _with_functions(program: Program, env: dict[str, Any]) -> dict[str, Any]:
-    """Return an environment with the nodes that are functions of others, of discrete latent ones aside."""
+def _with_functions(program: Program, env: dict[str, Any], held: Container[str] = ()) -> dict[str, Any]:
+    """Return an environment with the nodes that are functions of others, of discrete latent ones and held ones aside."""
     for site in program.layout.sites.values():
-        if site.role == "deterministic" and not program.needs[site.name]:
+        if site.role == "deterministic" and not program.needs[site.name] and site.name not in held:
             env[site.name] = program.nodes.deterministic(site, env)
     return env
 
@@ -417,7 +512,25 @@ def _divergence(program: Program, site: Site, proposal: Any, env: Mapping[str, A
     try:
         return kl_divergence(proposal, prior)
     except NotImplementedError:
+        return _state_divergence(proposal, prior)
+
+
+def _state_divergence(proposal: Any, prior: Any) -> Any:
+    """Return the divergence of states, which NumPyro has for probabilities alone; None of other families."""
+    batch = len(proposal.batch_shape)
+    logs = [state_logits(d) for d in (proposal, prior)]
+    if logs[0] is None or logs[1] is None:
         return None
+    own, other = (jax.nn.log_softmax(x) for x in logs)
+    terms = jnp.where(own > -jnp.inf, jnp.exp(own) * (own - other), 0.0)
+    return jnp.sum(terms, axis=tuple(range(batch, terms.ndim)))
+
+
+def state_logits(law: Any) -> Any:
+    """Return log probabilities of states, but for a constant, of a `Categorical` on any axes; None of other families."""
+    while hasattr(law, "base_dist"):
+        law = law.base_dist
+    return law.logits if isinstance(law, laws.CategoricalLogits | laws.CategoricalProbs) else None
 
 
 def _row_plate(layout: QuantityLayout, guides: Mapping[str, FunctionNode]) -> str:

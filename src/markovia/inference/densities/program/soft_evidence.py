@@ -53,15 +53,28 @@ def between(site: Site, support: Any, event: tuple[int, ...]) -> Any:
 
 
 def likelihood(site: Site, value: Any) -> Any:
-    """Return the log likelihood of a latent number; zero for bounds, which are in its support already."""
+    """Return the log likelihood of a number, latent or a function of such; zero for bounds, which are in its support."""
     assert site.soft is not None
-    if bounded(site):
+    if bounded(site) and site.role == "latent":
         return jnp.zeros(())
-    if site.role != "latent" or not isinstance(site.soft.said, Soft):
+    if site.role not in ("latent", "deterministic") or not isinstance(site.soft.said, Soft):
         raise UnsupportedModel(
             f"{site.soft.said!r} on {site.name!r} is not treated here; {site.name!r} is {site.role}"
         )
     return jnp.sum(site.soft.said.distribution.log_prob(value))
+
+
+def likelihoods(site: Site, value: Any) -> Any:
+    """Return the log likelihood of every element of a function of other nodes: an array over its plates."""
+    assert site.soft is not None
+    logs = site.soft.said.distribution.log_prob(value)
+    k = len(site.plates)
+    if jnp.shape(logs)[:k] != jnp.shape(value)[:k]:
+        raise UnsupportedModel(
+            f"Soft(...) on {site.name!r} has to be independent along its plates: the log likelihood of values of shape "
+            f"{jnp.shape(value)} has shape {jnp.shape(logs)}"
+        )
+    return jnp.sum(logs, axis=tuple(range(k, jnp.ndim(logs))))
 
 
 def state_weights(site: Site) -> Array:

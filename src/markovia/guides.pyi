@@ -1,0 +1,1 @@
+from markovia.factors.functions.amortised_guide import AmortisedGuide as Amortised  # noqa: F401
