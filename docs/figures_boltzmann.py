@@ -25,7 +25,8 @@ def boltzmann_digits() -> Any:
         "data": rows[:10], "weights of hidden units": weights, "draws": rbm.sample(10, seed=0),
         "lower halves, given upper ones: exact probabilities": halves,
     }  # fmt: skip
-    figure, axes = plt.subplots(4, 10, figsize=(9.0, 4.4), layout="constrained")
+    figure, axes = plt.subplots(4, 10, figsize=(9.0, 4.8))
+    figure.subplots_adjust(left=0.01, right=0.99, top=0.94, bottom=0.01, wspace=0.12, hspace=0.35)
     for line, (title, pictures) in zip(axes, shown.items(), strict=True):
         most = float(np.abs(pictures).max())
         colours = {"cmap": "Greys", "vmin": 0.0, "vmax": 1.0}
@@ -35,7 +36,7 @@ def boltzmann_digits() -> Any:
             ax.imshow(picture.reshape(8, 8), **colours)
             ax.set_xticks([])
             ax.set_yticks([])
-        line[0].set_title(title, loc="left").set_in_layout(False)  # else the first column grows
+        line[0].set_title(title, loc="left")
     return figure
 
 

@@ -87,7 +87,7 @@ def test_edges():
     flat = np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 5.0]])  # a constant column
     assert np.isfinite(clone(model).fit(flat).energy(flat)).all()
     assert np.isfinite(clone(model).fit(flat[:1]).energy(flat)).all()  # one row
-    with pytest.raises(InvalidArgument, match="missing"):
+    with pytest.raises(InvalidArgument, match="whole rows"):
         clone(model).fit(np.array([[np.nan, 1.0], [0.0, 1.0]]))
     with pytest.raises(InvalidArgument, match="method"):
         clone(model).set_params(objective="no such").fit(flat)

@@ -7,7 +7,7 @@ what came after. Exact answers take time that is exponential in the units of a l
 """
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
@@ -71,6 +71,7 @@ class SigmoidBeliefNetwork(DeepModel):
     draws: CountOrNone = None
     epochs: Count = 100
     learning_rate: Positive = 5e-3
+    _takes_gaps: ClassVar[bool] = True
 
     def _stated(self, width: int) -> BayesianNetwork:
         """Return the network: from the top down, then the guide from the data up."""

@@ -56,10 +56,6 @@ class BoltzmannSettings(DeepModel):
     _not_saved = ("_memory", "_partition", "fit_")
     _memory = _partition = None
 
-    @property
-    def _input_tags(self) -> dict[str, bool]:
-        return {"allow_nan": False}
-
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Learn from rows."""
         with fitting(self):

@@ -1,9 +1,11 @@
 """What all presets of deep models share: they state a network of rows, train it by an objective, and ask it."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from markovia.models.classifiers.feature_rows import numbers
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -38,6 +40,11 @@ class DeepModel(DeepSettings):
 
     network_: BayesianNetwork
     n_features_in_: int
+    _takes_gaps: ClassVar[bool] = False
+
+    @property
+    def _input_tags(self) -> Mapping[str, bool]:
+        return {"allow_nan": self._takes_gaps}
 
     # -- what a preset says ------------------------------------------------------------------------------------------
 
@@ -80,6 +87,12 @@ class DeepModel(DeepSettings):
             self.network_ = network
         return self
 
+    @available_if(lambda self: hasattr(self, "transform"))  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None) -> Array:  # noqa: N803
+        """Learn from rows and return their codes."""
+        found: Array = self.fit(X, y).transform(X)  # type: ignore[attr-defined]
+        return found
+
     def network(self) -> BayesianNetwork:
         """Return the trained network, which answers every other question."""
         check_fitted(self, "network_")
@@ -99,6 +112,14 @@ class DeepModel(DeepSettings):
         return rows
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if hasattr(self, "transform"):
+            from sklearn.utils import TransformerTags
+
+            tags.transformer_tags = TransformerTags()
+        return tags
 
     def _read(self, X: Any, reset: bool) -> Array:  # noqa: N803
         """Return rows as numbers."""

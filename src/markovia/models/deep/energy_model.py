@@ -14,6 +14,7 @@ from markovia.errors import InvalidArgument
 from markovia.factors.functions.parameter import Parameter
 from markovia.factors.networks.recipes import mlp
 from markovia.inference.result import LogMass
+from markovia.models.classifiers.feature_rows import numbers
 from markovia.models.deep.deep_model import DeepModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.array_types import Array
@@ -63,6 +64,10 @@ class EnergyModel(DeepModel):
     _: KW_ONLY
     spread: Positive = 2.0
     learning_rate: Positive = 5e-3
+
+    def _read(self, X: Any, reset: bool) -> Array:  # noqa: N803
+        whole = "drop or fill them first: an energy takes whole rows"
+        return np.asarray(numbers(self, X, reset=reset, gaps=whole))
 
     def _begin(self, rows: Array, y: Any) -> None:
         if np.isnan(rows).any():

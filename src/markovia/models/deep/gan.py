@@ -6,7 +6,6 @@ A row has no density here: compare samples (`mk.learning.energy_distance`, `mode
 to the network, with noise.
 """
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
@@ -40,10 +39,6 @@ class CriticModel(DeepModel):
     latent: int
     sizes_: tuple[int, ...] = ()
     classes_: Any = None
-
-    @property
-    def _input_tags(self) -> Mapping[str, bool]:
-        return {}
 
     def _read(self, X: Any, reset: bool) -> Array:  # noqa: N803
         gaps = "drop those rows, or impute them: a critic compares whole rows"

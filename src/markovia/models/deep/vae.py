@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from sklearn.utils.metaestimators import available_if
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, UnsupportedModel
 from markovia.factors.functions.parameter import Parameter
@@ -42,6 +43,11 @@ PROPOSALS = 200
 BLOCK = 500
 """Rows whose posteriors are computed at once."""
 LATENT = Either((Whole(1), Several(Whole(1), "sizes, such as (8, 4)")))
+
+
+def _has_clusters(model: "VAE") -> bool:
+    """Say whether rows are told apart by the settings."""
+    return (isinstance(model.prior, str) and model.prior == "mixture") or model.latent_kind == "states"
 
 
 @dataclass(eq=False, repr=False)
@@ -138,6 +144,7 @@ class VAE(DeepModel):
         self.n_levels_ = int(known.max()) + 1
 
     _plates: ClassVar[Any] = "row"
+    _takes_gaps: ClassVar[bool] = True
 
     def _stated(self, width: int) -> BayesianNetwork:
         """Return the network: codes, what is decoded, rows, and guides."""
@@ -287,7 +294,7 @@ class VAE(DeepModel):
         `network().query("z", given={"x": X})` also says how good the proposals are, and how sure the code is.
         """
         if self.latent_kind == "states":
-            return self.predict(X)[:, None]
+            return np.asarray(self.predict(X))[:, None]
         return self._means("z" if self.latent_kind == "normal" else "k", self._data(self._rows(X)))
 
     def inverse_transform(self, Z: Any) -> Array:  # noqa: N803
@@ -318,14 +325,14 @@ class VAE(DeepModel):
             found[at] = np.where(gaps[at], self._means("mean", self._data(rows[at])), rows[at])
         return found
 
+    @available_if(_has_clusters)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:  # noqa: N803
         """Return the probabilities of the clusters of a mixture, or of the states, given each row."""
         rows = self._rows(X)
         name = "k" if self.latent_kind == "states" else "c"
-        if name not in self.network_:
-            raise UnsupportedModel("there are no clusters to tell apart: say prior='mixture'")
         return self._shares(rows, name, self.categories if name == "k" else self.n_clusters)
 
+    @available_if(_has_clusters)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Array:  # noqa: N803
         """Return the most probable cluster, or state, of each row."""
         return np.asarray(self.predict_proba(X).argmax(axis=1))
