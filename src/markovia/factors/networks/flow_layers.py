@@ -261,7 +261,7 @@ class RadialLayer(FlowLayer):
         """Return the value carried, and the log-determinant."""
         raw = self.numbers(joined(context) if context else jnp.zeros(1))
         centre, alpha = raw[:-2], jax.nn.softplus(raw[-2]) + 1e-3
-        beta = alpha * (jax.nn.softplus(raw[-1] + np.log(np.e - 1)) - 1)  # above -alpha
+        beta = alpha * (jax.nn.softplus(raw[-1] + np.log(np.expm1(1.0))) - 1)  # above -alpha
         r = far = jnp.sqrt(jnp.sum((value - centre) ** 2) + 1e-24)  # with a gradient where it is zero
         if back:
             b = alpha + beta - far
