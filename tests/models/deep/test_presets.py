@@ -90,6 +90,11 @@ def test_verbs_answer_and_agree_with_the_network(name, tmp_path):
         data = model._data(model._read(rows[0], reset=False))
         said = model.network().log_evidence(data, by="row")
         assert said == pytest.approx(answers["score_samples"], abs=1e-9)
+    for verb in ("score_samples", "transform"):  # a row's answer depends on the row alone
+        if hasattr(model, verb) and not (verb == "score_samples" and name in ("GAN", "InfoGAN")):
+            said = getattr(model, verb)(*scored)
+            assert getattr(model, verb)(*(r[::-1] for r in scored))[::-1] == pytest.approx(said, abs=1e-6)
+            assert getattr(model, verb)(*(r[:1] for r in scored)) == pytest.approx(said[:1], abs=1e-6)
     for again in (pickle.loads(pickle.dumps(model)), _saved(model, tmp_path)):
         assert type(again) is type(model)
         assert (again.sample(*asked, seed=1) == draws).all()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from markovia.kernels.incomplete.incomplete_records import GroupCases, MissingGroups, NetworkFamilies
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.seeds import mixed_bits
 
 
 def starts_of(lengths: Any) -> Ints:
@@ -41,10 +42,10 @@ def number_lists(start: Ints, words: Ints, kind: Ints | None = None) -> tuple[In
     seed = 0
     while True:  # until no two different lists share a hash: nearly always once
         seed += 1
-        sums = np.concatenate([[np.uint64(0)], np.cumsum(_mixed(words + (within << 33), seed))])
-        hashes = _mixed(
+        sums = np.concatenate([[np.uint64(0)], np.cumsum(mixed_bits(words + (within << 33), seed))])
+        hashes = mixed_bits(
             # kinds are mixed otherwise than words, or a list (1) of kind 0 would be a list (0) of kind 1
-            sums[start[1:]] - sums[start[:-1]] + _mixed(kind, -seed) + lengths.view(np.uint64),
+            sums[start[1:]] - sums[start[:-1]] + mixed_bits(kind, -seed) + lengths.view(np.uint64),
             seed,
         )
         _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
@@ -123,11 +124,3 @@ def number_cases(
     chosen = sizes[first]
     total = np.bincount(number, weights[row], minlength=len(first)).astype(np.float64)
     return GroupCases(of, pattern[first], total, starts_of(chosen), words[places_of(start[first], chosen)])
-
-
-def _mixed(numbers: NDArray[Any], seed: int) -> NDArray[np.uint64]:
-    """Return whole numbers with their bits mixed (splitmix64)."""
-    z = numbers.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * seed % 2**64)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

@@ -378,7 +378,6 @@ class VAE(DeepModel):
     def _drawn(self, n: int, done: dict[str, Any], name: str, seed: Any, **inputs: Any) -> Array:
         """Return n rows of a node, with some nodes set."""
         check_fitted(self, "network_")
-        check_fitted(self, "network_")
         network = self.network_.do(done) if done else self.network_
         drawn: Any = network.sample(1, inputs={"row": n, **inputs}, seed=seed)
         return np.asarray(drawn[name][0])

@@ -104,10 +104,10 @@ class Amortised(DensityEngine):
         values, logs = self.weighed(rows, density)
         weights = judged_rows(logs)
         rng = np.random.default_rng(self.seed)
-        picked = _resampled(logs, self.draws, rng)
+        picked = _resampled(logs, rows.marks, self.draws, rng)
         at = np.arange(logs.shape[1])
         kept = {n: v[picked, at[None]] for n, v in values.items()}
-        record = _record(weights, self.proposals)
+        record = _record(weights, rows.marks, self.proposals)
         if self.rescue and weights.bad.any():
             record = self._rescued(rows, weights, kept, record)
         with x64():
@@ -149,18 +149,19 @@ class Amortised(DensityEngine):
             arrays = {n: jnp.asarray(v) for n, v in rows.rows.items()}
             chunk = max(1, min(self.proposals, CELLS // rows.n_rows))
             keys = jax.random.split(self._key(), self.proposals)
+            marks = jnp.asarray(rows.marks)
 
-            def every(keys: Any, parameters: Any, arrays: Any) -> Any:
+            def every(keys: Any, parameters: Any, arrays: Any, marks: Any) -> Any:
                 def one(key: Any) -> Any:
-                    values, logs = rows.proposals(parameters, arrays, key)
+                    values, logs = rows.proposals(parameters, arrays, marks, key)
                     return values if keep else {}, logs
 
                 return jax.lax.map(one, keys, batch_size=chunk)
 
             # constants are part of the code, as other data are not
             settings = (chunk, keep, sha256(described(rows.constants)).hexdigest())
-            run = compiled(density, "amortised", settings, every, keys, parameters, arrays)
-            values, logs = run(keys, parameters, arrays)
+            run = compiled(density, "amortised", settings, every, keys, parameters, arrays, marks)
+            values, logs = run(keys, parameters, arrays, marks)
         return {n: np.asarray(v) for n, v in values.items()}, np.asarray(logs)
 
 
@@ -175,16 +176,19 @@ def judged_rows(logs: Array) -> RowWeights:
     return RowWeights(top + np.log(mean), error, effective, tails, len(logs))
 
 
-def _resampled(logs: Array, n: int, rng: np.random.Generator) -> Any:
-    """Return n positions of proposals for each row, systematically by its weights and in random order."""
+def _resampled(logs: Array, marks: Array, n: int, rng: np.random.Generator) -> Any:
+    """Return n positions of proposals for each row, systematically by its weights and in random order.
+
+    Which are kept depends on the row alone, so that its summaries do; their order makes rows independent of each other.
+    """
     shares = np.exp(logs - logs.max(axis=0))
     ladder = np.cumsum(shares / shares.sum(axis=0), axis=0)
-    rungs = (np.arange(n)[:, None] + rng.random((1, logs.shape[1]))) / n
+    rungs = (np.arange(n)[:, None] + (marks / 2.0**32 + rng.random()) % 1.0) / n
     found = np.stack([np.searchsorted(ladder[:, i], rungs[:, i]) for i in range(logs.shape[1])], axis=1)
     return rng.permuted(np.minimum(found, len(logs) - 1), axis=0)
 
 
-def _record(weights: RowWeights, proposals: int) -> Record:
+def _record(weights: RowWeights, marks: Array, proposals: int) -> Record:
     bad = int(weights.bad.sum())
     advice = ""
     if bad:
@@ -193,10 +197,11 @@ def _record(weights: RowWeights, proposals: int) -> Record:
             f"{np.max(weights.pareto_k):.2f}, worth {np.min(weights.effective_draws):.1f} draws at least); "
             "try more proposals=, or engine='nuts'"
         )
+    errors = np.bincount(np.unique(marks, return_inverse=True)[1], weights.error)  # equal rows err together
     return Record(
         converged=not bad,
         iterations=proposals,
-        error=float(np.sqrt((weights.error**2).sum())),
+        error=float(np.sqrt((errors**2).sum())),
         advice=advice,
         details=weights,
     )

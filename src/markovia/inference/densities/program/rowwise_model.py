@@ -24,8 +24,10 @@ from markovia.inference.densities.program.program import Program, program_of
 from markovia.inference.densities.program.row_batches import layout_of_length, row_axes, shortened
 from markovia.inference.densities.program.simulation import simulate
 from markovia.inference.problem import Problem
+from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
 from markovia.runtime.libraries import jax, jnp, laws
+from markovia.runtime.seeds import row_marks
 
 FEW = 6
 """Rows that functions are traced and tried with."""
@@ -83,6 +85,11 @@ class RowwiseModel:
         self.bounded = tuple(s.name for s in self.program.layout.sites.values() if s.bounded)
         held = {*self._axes, *whole.parameters, *self.around, *(self.shared.names if self.shared else ())}
         self.constants = {n: v for n, v in self.program.density.data.items() if n not in held}
+
+    @property
+    def marks(self) -> Array:
+        """A number for each row that depends on what stands in it; on its place where nothing does."""
+        return row_marks(self.rows.values()) if self.rows else np.arange(self.n_rows, dtype=np.uint32)
 
     def _take_labels(self, whole: QuantityLayout) -> None:
         """Make states that are observed in some rows only labels, and the variable one that is not observed."""
@@ -249,13 +256,17 @@ class RowwiseModel:
 
         Its mean is a lower bound on the row's log evidence, and the mean of its exponential is the evidence.
         """
-        return self.proposals(parameters, rows, key)[1]
+        return self.scored_proposals(parameters, rows, key)[1]
 
     def proposals(
-        self, parameters: Mapping[str, Any], rows: Mapping[str, Any], key: Any
+        self, parameters: Mapping[str, Any], rows: Mapping[str, Any], marks: Any, key: Any
     ) -> tuple[dict[str, Any], Any]:
-        """Return a proposal of the guided quantities for each row, rows in front, and its log weight."""
-        values, total, _ = self.scored_proposals(parameters, rows, key)
+        """Return a proposal of the guided quantities for each row, rows in front, and its log weight.
+
+        A row's proposals depend on its mark (`row_marks`) and on the key, and not on its place among the rows.
+        """
+        keys = jax.vmap(lambda mark: jax.random.fold_in(key, mark))(marks)
+        values, total, _ = jax.vmap(lambda k, one: self._of_one(parameters, one, k))(keys, dict(rows))
         return values, total
 
     def scored_proposals(
