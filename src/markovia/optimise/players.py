@@ -85,12 +85,24 @@ class StepPlan(NamedTuple):
     key: Any
 
 
-def begin(plan: StepPlan, parameters: dict[str, Any], memory: Any) -> TrainingState:
+def begin(
+    plan: StepPlan, parameters: dict[str, Any], memory: Any, code: MachineCodeKey | None
+) -> TrainingState:
     """Return the state before the first step."""
-    moments = tuple(
-        optimiser.init(_own(player, parameters))
-        for player, optimiser in zip(plan.players, plan.optimisers, strict=True)
-    )
+
+    def start(parameters: Any) -> Any:
+        return tuple(
+            optimiser.init(_own(player, parameters))
+            for player, optimiser in zip(plan.players, plan.optimisers, strict=True)
+        )
+
+    if code is None:  # untraced players, in NumPy
+        moments = start(parameters)
+    else:  # one program for all moments; array by array each would be compiled by itself
+        tree = jax.tree.structure(jax.eval_shape(start, parameters))
+        held = repr([(p.names, p.repeats) for p in plan.players])
+        made = compiled(code, "moments", held, lambda p: jax.tree.leaves(start(p)), parameters, once=True)
+        moments = jax.tree.unflatten(tree, made(parameters))
     return TrainingState(np.asarray(0, np.int32), parameters, moments, parameters, memory)
 
 
@@ -132,9 +144,13 @@ class TracedSteps:
         index = None
         if isinstance(self._source, RowBatches):
             index = tuple(jnp.asarray(x) for x in self._padded(*self._source.indices(first, count)))
-        state, values, done = self._run(state, jnp.asarray(count, jnp.int32), self.data, index)
+        after, values, done = self._run(state, jnp.asarray(count, jnp.int32), self.data, index)
         made = int(done)
-        return SegmentOutcome(state, np.asarray(values, np.float64)[:made], made < count)
+        if (
+            made < count
+        ):  # the steps before the one without numbers again: they are the same, as keys are those of steps
+            after, _, _ = self._run(state, jnp.asarray(made, jnp.int32), self.data, index)
+        return SegmentOutcome(after, np.asarray(values, np.float64)[:made], made < count)
 
     def go_to(self, epoch: int, steps: int) -> None:
         """Begin a stream at an epoch, after some of its steps."""
@@ -151,7 +167,7 @@ class TracedSteps:
             if batch is None:
                 break
             # nothing waits for the device here: values are looked at when all steps are on their way
-            state, values, done = self._run(state, one, on_device(batch), None)
+            state, values, done = self._run(state, one, on_device(batch), None, held=True)
             held.append(values)
             made.append(done)
         good = int(np.sum([np.asarray(d) for d in made])) if made else 0
@@ -159,20 +175,33 @@ class TracedSteps:
         values = np.concatenate(rows) if rows else np.zeros((0, len(self.plan.players)))
         return SegmentOutcome(state, values, good < len(made))
 
-    def _run(self, state: TrainingState, count: Any, data: Any, index: Any) -> Any:
+    def _run(self, state: TrainingState, count: Any, data: Any, index: Any, held: bool = False) -> Any:
+        """Make steps up to one without numbers; the state is that after it, or with `held` that before it."""
         args = (state, count, self.plan.key, data, index)
         if self._segment is None:
             plan = self.plan
-            settings = (plan.averaging, plan.lenient, self.room, [(p.names, p.repeats) for p in plan.players])
-            self._segment = compiled(self._code, "training", repr(settings), self._program, *args)
-        return self._segment(*args)
+            settings = (
+                plan.averaging,
+                plan.lenient,
+                self.room,
+                held,
+                [(p.names, p.repeats) for p in plan.players],
+            )
+
+            def program(*args: Any) -> Any:  # leaves of the state, which has modules in it
+                state, values, done = self._program(*args, held)
+                return jax.tree.leaves(state), values, done
+
+            self._segment = compiled(self._code, "training", repr(settings), program, *args)
+        leaves, values, done = self._segment(*args)
+        return jax.tree.unflatten(jax.tree.structure(state), leaves), values, done
 
     def _padded(self, index: Any, weight: Array) -> tuple[Any, Array]:
         short = [(0, self.room - len(index)), (0, 0)]
         return np.pad(index, short), np.pad(weight, short).astype(default_float())
 
-    def _program(self, state: Any, count: Any, key: Any, data: Any, index: Any) -> Any:
-        """Make `count` steps; a step whose values or gradients are no numbers changes nothing and is the last."""
+    def _program(self, state: Any, count: Any, key: Any, data: Any, index: Any, held: bool) -> Any:
+        """Make `count` steps; one whose values or gradients are no numbers is the last, and does not count."""
 
         def going(carry: Any) -> Any:
             i, _, _, good = carry
@@ -184,8 +213,9 @@ class TracedSteps:
             if index is not None:
                 batch = Batch(jax.tree.map(lambda x: x[index[0][i]], data), index[1][i])
             moved, value, good = traced_step(self.plan, state, key, batch)
-            state = jax.tree.map(lambda new, old: jnp.where(good, new, old), moved, state)
-            return i + good, state, values.at[i].set(value), good
+            if held:
+                moved = jax.tree.map(lambda new, old: jnp.where(good, new, old), moved, state)
+            return i + good, moved, values.at[i].set(value), good
 
         values = jnp.zeros((self.room, len(self.plan.players)))
         start = (jnp.asarray(0, jnp.int32), state, values, jnp.asarray(True))

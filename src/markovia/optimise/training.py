@@ -372,7 +372,7 @@ def train(
         code = MachineCodeKey(object()) if code is None else code
         with standing_still():  # Optax's first arrays compile a little
             start, memory = (on_device(parameters), on_device(memory)) if traced else (parameters, memory)
-            run = _Run(begin(plan, start, memory))
+            run = _Run(begin(plan, start, memory, code if traced else None))
         steps: Any = (
             TracedSteps(plan, batches, code) if traced else UntracedSteps(plan, batches, training.seed)
         )

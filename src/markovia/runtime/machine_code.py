@@ -66,13 +66,18 @@ def compiled(
     name, settings
         What else tells this function from others of the same density.
     function
-        Pure; traced only if nothing is kept.
+        Pure; traced only if nothing is kept. What it returns is of arrays, tuples and dictionaries.
     args
         Arguments of the right shapes and types, or such as `jax.eval_shape` gives.
     once
         Whether it runs once a question, so that compiling it sooner is worth more than faster code.
     """
     leaves, tree = jax.tree.flatten(args)
+
+    # kept code takes bare arrays: trees of modules that are read back from a file cannot be put together again
+    def flat(*leaves: Any) -> Any:
+        return function(*tree.unflatten(leaves))
+
     shapes = tuple([(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves])
     config: Any = jax.config
     device = str(config.jax_default_device or jax.default_backend())
@@ -85,14 +90,19 @@ def compiled(
         file = _file(key) if isinstance(density.key, str) else None
         found = _load(file) if file else None
         if found is None:
-            found = jax.jit(function).lower(*args).compile(compiler_options=PLAIN if once else None)
+            found = jax.jit(flat).lower(*leaves).compile(compiler_options=PLAIN if once else None)
             if file:
                 _store(file, found)
+    code = found
+
+    def run(*args: Any) -> Any:
+        return code(*jax.tree.leaves(args))
+
     with _lock:
-        _kept[key] = found
+        _kept[key] = run
         while len(_kept) > MOST_KEPT:
             _kept.popitem(last=False)
-    return found
+    return run
 
 
 @cache

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from markovia.factors.networks.modules import joined, misfit, perceptron
+from markovia.factors.networks.modules import joined, misfit, numbers_of, perceptron
 from markovia.factors.networks.recipes import MAKERS
 from markovia.runtime.libraries import eqx, jax, jnp
 from markovia.runtime.registry import resolve
@@ -109,4 +109,4 @@ def make_pyramid_critic(key: Any, extra: int, sizes: Sequence[int], *, hidden: i
 
 
 def _block(key: Any, n: int, inputs: int, outputs: Any, hidden: int) -> Any:
-    return perceptron(jax.random.fold_in(key, n), inputs, outputs, hidden, 2, jax.nn.silu)
+    return perceptron(numbers_of(key, n), inputs, outputs, hidden, 2, jax.nn.silu)

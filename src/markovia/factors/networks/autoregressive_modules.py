@@ -21,7 +21,8 @@ from markovia.factors.networks.flow_layers import (
     RepeatedLayer,
     joined,
 )
-from markovia.factors.networks.flow_modules import NormalisingFlow, checked, finished, numbers_of
+from markovia.factors.networks.flow_modules import NormalisingFlow, checked
+from markovia.factors.networks.modules import numbers_of
 from markovia.runtime.libraries import eqx, jax, jnp, laws
 
 
@@ -177,7 +178,7 @@ def make_autoregressive(
         net = MaskedPerceptron.make(rng, dims + context, (rule.width, dims), hidden, depth, activation)
         return LayerChain((AutoregressiveLayer(net, rule, inverse), Flip()))
 
-    return finished(NormalisingFlow(RepeatedLayer.of(one, layers), (dims,), context, "autoregressive"))
+    return NormalisingFlow(RepeatedLayer.of(one, layers), (dims,), context, "autoregressive")
 
 
 def make_made(
@@ -198,9 +199,9 @@ def make_nade(key: Any, dims: int, *, law: str, hidden: int, context: int) -> De
 def _ordered(net: Any, dims: int, law: str, context: int, name: str) -> DensityModule:
     """Return a law of numbers that are Gaussian, or Bernoulli, given those before them."""
     if law == "binary":
-        return finished(AutoregressiveStates(net, (dims,), context, 2, name))
+        return AutoregressiveStates(net, (dims,), context, 2, name)
     layer = AutoregressiveLayer(net, ElementwiseMap("affine"), False)
-    return finished(NormalisingFlow(layer, (dims,), context, name))
+    return NormalisingFlow(layer, (dims,), context, name)
 
 
 def make_pixel_cnn(
@@ -210,4 +211,4 @@ def make_pixel_cnn(
     planes = 1 if states == 2 else states
     sizes = (planes + context, (planes, 1), hidden, blocks, activation)
     net = MaskedConvolutions.make(numbers_of(key), *sizes, kernel=kernel)
-    return finished(AutoregressiveStates(net, tuple(shape), context, states, "pixel_cnn"))
+    return AutoregressiveStates(net, tuple(shape), context, states, "pixel_cnn")

@@ -5,10 +5,19 @@ leaves no checkerboard; Ronneberger, Fischer and Brox (2015) and Ho, Jain and Ab
 image is (height, width) or (channels, height, width); a vector of as many numbers is taken for one, too.
 """
 
+from itertools import pairwise
 from math import gcd, prod
 from typing import Any
 
-from markovia.factors.networks.modules import Perceptron, gaussian_maker, misfit, perceptron, time_features
+from markovia.factors.networks.modules import (
+    Perceptron,
+    filled,
+    gaussian_maker,
+    misfit,
+    numbers_of,
+    perceptron,
+    time_features,
+)
 from markovia.factors.networks.recipes import activation_of
 from markovia.runtime.libraries import eqx, jax, jnp
 
@@ -121,8 +130,8 @@ def _halves(size: tuple[int, int], times: int) -> list[tuple[int, int]]:
     return found
 
 
-def _convolution(key: Any, inputs: int, outputs: int, kernel: int, stride: int = 1) -> Any:
-    return eqx.nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, key=key)
+def _convolution(rng: Any, inputs: int, outputs: int, kernel: int, stride: int = 1) -> Any:
+    return filled(rng, eqx.nn.Conv2d, inputs, outputs, kernel, stride, kernel // 2)
 
 
 def _shape(image: Any) -> tuple[tuple[int, ...], int, tuple[int, int]]:
@@ -136,11 +145,11 @@ def make_cnn(
 ) -> Any:  # fmt: skip
     """Return a convolutional encoder."""
     image, depth, size = _shape(image)
-    keys, act = jax.random.split(key, len(channels) + 1), activation_of(activation)
+    rng, act = numbers_of(key), activation_of(activation)
     widths = [depth, *channels]
-    layers = tuple(_convolution(k, a, b, kernel, 2) for k, a, b in zip(keys, widths, channels, strict=False))
+    layers = tuple(_convolution(rng, a, b, kernel, 2) for a, b in pairwise(widths))
     flat = widths[-1] * prod(_halves(size, len(channels))[-1]) + context
-    head = perceptron(keys[-1], flat, outputs, hidden, 1, act)
+    head = perceptron(rng, flat, outputs, hidden, 1, act)
     return ConvolutionalEncoder(layers, head, image, act)
 
 
@@ -152,11 +161,11 @@ def make_cnn_decoder(
 ) -> Any:  # fmt: skip
     """Return a convolutional decoder."""
     image, depth, size = _shape(image)
-    keys, act = jax.random.split(key, len(channels) + 1), activation_of(activation)
+    rng, act = numbers_of(key), activation_of(activation)
     sizes = _halves(size, len(channels))[::-1]
     widths = [*channels, depth]
-    head = perceptron(keys[-1], inputs, widths[0] * prod(sizes[0]), hidden, 1, act)
-    layers = tuple(_convolution(k, a, b, kernel) for k, a, b in zip(keys, widths, widths[1:], strict=False))
+    head = perceptron(rng, inputs, widths[0] * prod(sizes[0]), hidden, 1, act)
+    layers = tuple(_convolution(rng, a, b, kernel) for a, b in pairwise(widths))
     return ConvolutionalDecoder(head, layers, tuple(sizes), (prod(image),) if flat else image, act)
 
 
@@ -166,22 +175,22 @@ def make_unet(
     """Return a U-Net."""
     image, depth, _ = _shape(image)
     act, widths = activation_of(activation), [channels[0], *channels]
-    keys = iter(jax.random.split(key, 12 * len(channels) + 12))
+    rng = numbers_of(key)
 
     def block(a: int, b: int) -> ResidualBlock:
         norms = (eqx.nn.GroupNorm(gcd(8, a), a), eqx.nn.GroupNorm(gcd(8, b), b))
-        layers = (_convolution(next(keys), a, b, kernel), _convolution(next(keys), b, b, kernel))
-        told = eqx.nn.Linear(hidden, 2 * b, key=next(keys))
-        return ResidualBlock(norms, layers, told, _convolution(next(keys), a, b, 1), act)
+        layers = (_convolution(rng, a, b, kernel), _convolution(rng, b, b, kernel))
+        told = filled(rng, eqx.nn.Linear, hidden, 2 * b)
+        return ResidualBlock(norms, layers, told, _convolution(rng, a, b, 1), act)
 
     pairs = list(zip(widths, channels, strict=False))
     return UNet(
-        first=_convolution(next(keys), depth, widths[0], kernel),
+        first=_convolution(rng, depth, widths[0], kernel),
         down=tuple(block(a, b) for a, b in pairs),
-        halving=tuple(_convolution(next(keys), b, b, kernel, 2) for b in channels),
+        halving=tuple(_convolution(rng, b, b, kernel, 2) for b in channels),
         middle=block(widths[-1], widths[-1]),
         up=tuple(block(2 * b, a) for a, b in reversed(pairs)),
-        last=_convolution(next(keys), widths[0], depth, 1),
-        about=perceptron(next(keys), TIMES + context, hidden, hidden, 1, act),
+        last=_convolution(rng, widths[0], depth, 1),
+        about=perceptron(rng, TIMES + context, hidden, hidden, 1, act),
         image=image,
     )  # fmt: skip

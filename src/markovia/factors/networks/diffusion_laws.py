@@ -18,6 +18,7 @@ import numpy as np
 
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.factors.networks.density_modules import DensityModule
+from markovia.factors.networks.modules import perceptron
 from markovia.factors.networks.recipes import ModuleRecipe, activation_of
 from markovia.runtime.libraries import eqx, jax, jnp
 
@@ -128,15 +129,14 @@ class Denoiser(eqx.Module):
 def make_denoiser(key: Any, shape: Any, *, context: int, learned_variance: bool, **about: Any) -> Denoiser:
     """Return a denoiser with random numbers."""
     width = int(np.prod(shape))
-    net = eqx.nn.MLP(
-        width * (1 + 2 * about["frequencies"]) + 2 * FREQUENCIES + context, width * (1 + learned_variance),
+    net = perceptron(
+        key, width * (1 + 2 * about["frequencies"]) + 2 * FREQUENCIES + context, width * (1 + learned_variance),
         about["hidden"], about["layers"],
-        activation_of(about["activation"]), key=key,
+        activation_of(about["activation"]),
     )  # fmt: skip
     if learned_variance:  # half way between the small and the large variance, in logs
         last: Any = net.layers[-1]
-        net = eqx.tree_at(lambda m: m.layers[-1].bias, net, last.bias.at[width:].set(0.5))
-        net = eqx.tree_at(lambda m: m.layers[-1].weight, net, last.weight.at[width:].multiply(0.1))
+        last.bias[width:], last.weight[width:] = 0.5, 0.1 * last.weight[width:]
     return Denoiser(net, tuple(shape), learned_variance, about["frequencies"])
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from markovia.factors.networks.elementwise_maps import ElementwiseMap
+from markovia.factors.networks.modules import filled
 from markovia.factors.networks.recipes import activation_of
 from markovia.runtime.libraries import eqx, jax, jnp
 
@@ -92,18 +93,6 @@ class Flip(FlowLayer):
         return value[::-1], jnp.zeros((), value.dtype)
 
 
-def filled(rng: np.random.Generator, make: Callable[..., Any]) -> Any:
-    """Return an Equinox module with numbers drawn by NumPy; JAX would compile a program for every shape of them."""
-    leaves, tree = jax.tree.flatten(eqx.filter_eval_shape(lambda key: make(key=key), jax.random.PRNGKey(0)))
-    made, limit = [], 1.0
-    for leaf in leaves:
-        array = hasattr(leaf, "shape")  # or an activation
-        if array and len(leaf.shape) in (2, 4):  # weights, whose bias comes next
-            limit = 1 / np.sqrt(prod(leaf.shape[1:]))
-        made.append(rng.uniform(-limit, limit, leaf.shape) if array else leaf)
-    return jax.tree.unflatten(tree, made)
-
-
 def quiet(layer: Any) -> Any:
     """Return a last layer that says little at the start, so that its flow starts near the identity."""
     return eqx.tree_at(lambda m: (m.weight, m.bias), layer, (0.1 * layer.weight, 0.0 * layer.bias))
@@ -123,7 +112,7 @@ class Conditioner(eqx.Module):
         """Return one with random numbers; `outputs` are those of one map, and the maps."""
         sizes = [max(inputs, 1), *[hidden] * depth, prod(outputs)]
         kind = partial(eqx.nn.Conv2d, kernel_size=kernel, padding=kernel // 2) if kernel else eqx.nn.Linear
-        *inner, last = (filled(rng, partial(kind, *pair)) for pair in pairwise(sizes))
+        *inner, last = (filled(rng, kind, *pair) for pair in pairwise(sizes))
         return cls((*inner, quiet(last)), outputs, activation_of(activation))
 
     def held(self) -> tuple[Any, ...]:

@@ -1,8 +1,7 @@
 """Normalising flows: noise through invertible layers is a law with an exact density; and what makes them of settings."""
 
 from collections.abc import Sequence
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -10,11 +9,10 @@ from markovia.errors import InvalidArgument
 from markovia.factors.networks import flow_layers as parts
 from markovia.factors.networks.density_modules import DensityModule
 from markovia.factors.networks.elementwise_maps import ElementwiseMap
+from markovia.factors.networks.modules import filled, numbers_of
 from markovia.factors.networks.recipes import activation_of
 from markovia.runtime.double_precision import x64
 from markovia.runtime.libraries import eqx, jax, jnp
-
-Law = TypeVar("Law")
 
 
 class InvertibleLaw(DensityModule):
@@ -98,17 +96,6 @@ def _carried_rows(module: Any, rows: Any, context: Any, back: bool) -> Any:
     return jax.vmap(module.inverse if back else module.forward)(rows, *context)
 
 
-def finished(law: Law) -> Law:
-    """Return a law made of NumPy arrays with those of JAX."""
-    made: Law = jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, law)
-    return made
-
-
-def numbers_of(key: Any) -> np.random.Generator:
-    """Return random numbers that a key stands for."""
-    return np.random.default_rng(np.asarray(key).ravel().tolist())
-
-
 def make_coupling(
     key: Any, dims: int, *, kind: str, layers: int, hidden: int, depth: int, context: int, bins: int, reach: float,
     mixing: str, activation: str,
@@ -123,7 +110,7 @@ def make_coupling(
         mixed = _mixed(rng, dims) if mixing == "linear" else ()
         return parts.LayerChain((*mixed, parts.Coupling(net, rule, kept), parts.Flip()))
 
-    return finished(NormalisingFlow(parts.RepeatedLayer.of(one, layers), (dims,), context, "coupling"))
+    return NormalisingFlow(parts.RepeatedLayer.of(one, layers), (dims,), context, "coupling")
 
 
 def _mixed(rng: np.random.Generator, n: int) -> tuple[parts.FlowLayer, ...]:
@@ -134,7 +121,7 @@ def _mixed(rng: np.random.Generator, n: int) -> tuple[parts.FlowLayer, ...]:
 
 def make_linear(key: Any, dims: int) -> NormalisingFlow:
     """Return a shift, scales and a matrix: any Gaussian."""
-    return finished(NormalisingFlow(parts.LayerChain(_mixed(numbers_of(key), dims)), (dims,), 0, "linear"))
+    return NormalisingFlow(parts.LayerChain(_mixed(numbers_of(key), dims)), (dims,), 0, "linear")
 
 
 def make_glow(
@@ -155,7 +142,7 @@ def make_glow(
         return parts.PictureLevel(parts.RepeatedLayer.of(one, steps), below, (c, h, w))
 
     c, h, w = shape if len(shape) == 3 else (1, *shape)
-    return finished(NormalisingFlow(level(c, h, w, levels), tuple(shape), context, "glow"))
+    return NormalisingFlow(level(c, h, w, levels), tuple(shape), context, "glow")
 
 
 def make_planar(key: Any, dims: int, **settings: Any) -> NormalisingFlow:
@@ -175,12 +162,12 @@ def _bends(
     rng = numbers_of(key)
 
     def one() -> Any:
-        net = parts.filled(rng, partial(eqx.nn.Linear, max(context, 1), n))
+        net = filled(rng, eqx.nn.Linear, max(context, 1), n)
         return made(
             eqx.tree_at(lambda m: (m.weight, m.bias), net, (0.1 * net.weight, 0.5 * rng.normal(size=n)))
         )
 
-    return finished(NormalisingFlow(parts.RepeatedLayer.of(one, layers), (dims,), context, name))
+    return NormalisingFlow(parts.RepeatedLayer.of(one, layers), (dims,), context, name)
 
 
 def make_continuous(
@@ -188,6 +175,6 @@ def make_continuous(
 ) -> InvertibleLaw:
     """Return the flow of a differential equation."""
     sizes = (dims + 1 + context, dims, hidden, depth, activation_of(activation))
-    net = parts.filled(numbers_of(key), partial(eqx.nn.MLP, *sizes))
+    net = filled(key, eqx.nn.MLP, *sizes)
     law = NormalisingFlow if trace == "exact" else EstimatedFlow
-    return finished(law(parts.ContinuousLayer(net, steps), (dims,), context, "continuous"))
+    return law(parts.ContinuousLayer(net, steps), (dims,), context, "continuous")

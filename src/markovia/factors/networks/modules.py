@@ -1,6 +1,10 @@
 """Modules that the recipes make, beyond those of Equinox."""
 
+from collections.abc import Callable
+from math import prod
 from typing import Any
+
+import numpy as np
 
 from markovia.errors import InvalidArgument
 from markovia.runtime.libraries import eqx, jax, jnp
@@ -18,13 +22,45 @@ class Perceptron(eqx.nn.MLP):
             misfit(self, "vectors", arguments, len(arguments) > 1 or jnp.ndim(arguments[0]) < 2)
             x = joined(arguments)
             misfit(self, f"a vector of shape ({self.in_size},)", arguments, x.shape == (self.in_size,))
-        return super().__call__(x)
+        # vectors times matrices, which stay in this order when rows are mapped over; the other one would be turned twice
+        x = jnp.reshape(x, (-1,))
+        *inner, last = self.layers
+        for layer in inner:
+            x = self.activation(x @ layer.weight.T + layer.bias)
+        x = x @ last.weight.T + last.bias
+        return x[0] if self.out_size == "scalar" else x
+
+
+def numbers_of(key: Any, *more: int) -> np.random.Generator:
+    """Return the random numbers that a key stands for, with whole numbers beside it."""
+    if isinstance(key, np.random.Generator):
+        return key
+    return np.random.default_rng([*np.asarray(key).ravel().tolist(), *more])
+
+
+def filled(
+    key: Any, make: Callable[..., Any], *arguments: Any, limit: float | None = None, **settings: Any
+) -> Any:
+    """Return an Equinox module with numbers drawn by NumPy; JAX would compile a program for every shape of them.
+
+    They are uniform up to a limit, which for weights and the bias behind them is one over the root of the inputs.
+    """
+    rng = numbers_of(key)
+    like = jax.ShapeDtypeStruct((2,), np.uint32)
+    shapes = eqx.filter_eval_shape(lambda key: make(*arguments, **settings, key=key), like)
+    leaves, tree = jax.tree.flatten(shapes)
+    made, most = [], limit or 1.0
+    for leaf in leaves:
+        array = hasattr(leaf, "shape")  # or an activation
+        if array and limit is None and len(leaf.shape) in (2, 4):  # weights, whose bias comes next
+            most = 1 / np.sqrt(prod(leaf.shape[1:]))
+        made.append(rng.uniform(-most, most, leaf.shape).astype(leaf.dtype) if array else leaf)
+    return jax.tree.unflatten(tree, made)
 
 
 def perceptron(key: Any, inputs: Any, outputs: Any, hidden: int, layers: int, activation: Any) -> Any:
     """Return a perceptron with random numbers."""
-    made: Any = Perceptron
-    return made(inputs, outputs, hidden, layers, activation, key=key)
+    return filled(key, Perceptron, inputs, outputs, hidden, layers, activation)
 
 
 class GaussianHead(eqx.Module):

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from markovia.errors import InvalidArgument
 from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.registry import resolve
@@ -30,7 +32,8 @@ class ModuleRecipe:
     def build(self, seed: Any) -> Any:
         """Return the module, its numbers drawn from a seed or a key."""
         key = jax.random.PRNGKey(seed) if isinstance(seed, int) else seed
-        return resolve(MAKERS[self.name])(key, *self.arguments, **dict(self.settings))
+        module = resolve(MAKERS[self.name])(key, *self.arguments, **dict(self.settings))
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf) if isinstance(leaf, np.ndarray) else leaf, module)
 
     def __repr__(self) -> str:
         parts = [*map(repr, self.arguments), *(f"{k}={v!r}" for k, v in self.settings)]

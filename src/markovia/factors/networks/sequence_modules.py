@@ -9,7 +9,14 @@ from functools import partial
 from math import pi
 from typing import Any
 
-from markovia.factors.networks.modules import Perceptron, gaussian_maker, misfit, perceptron
+from markovia.factors.networks.modules import (
+    Perceptron,
+    filled,
+    gaussian_maker,
+    misfit,
+    numbers_of,
+    perceptron,
+)
 from markovia.factors.networks.recipes import activation_of
 from markovia.runtime.libraries import eqx, jax, jnp
 
@@ -108,16 +115,17 @@ def make_recurrent(
 ) -> Any:
     """Return a recurrent network of a kind of cell."""
     ways = 2 if direction == "both" else 1
-    keys = iter(jax.random.split(key, ways * layers + 1))
+    rng = numbers_of(key)
 
     def cell(width: int) -> Any:
         if kind == "rnn":
-            return ElmanCell(eqx.nn.Linear(width + hidden, hidden, key=next(keys)))
-        return {"lstm": eqx.nn.LSTMCell, "gru": eqx.nn.GRUCell}[kind](width, hidden, key=next(keys))
+            return ElmanCell(filled(rng, eqx.nn.Linear, width + hidden, hidden))
+        gated = {"lstm": eqx.nn.LSTMCell, "gru": eqx.nn.GRUCell}[kind]
+        return filled(rng, gated, width, hidden, limit=hidden**-0.5)
 
     widths = [inputs, *[ways * hidden] * (layers - 1)]
     cells = tuple(tuple(cell(w) for _ in range(ways)) for w in widths)
-    head = eqx.nn.Linear(ways * hidden, outputs, key=next(keys))
+    head = filled(rng, eqx.nn.Linear, ways * hidden, outputs)
     return Recurrent(cells, head, inputs, hidden, direction)
 
 
@@ -126,14 +134,14 @@ def make_attention(
     activation: str,
 ) -> Any:  # fmt: skip
     """Return a transformer encoder."""
-    keys, act = jax.random.split(key, 2 * layers + 2), activation_of(activation)
+    rng, act = numbers_of(key), activation_of(activation)
     return Attention(
-        embedding=eqx.nn.Linear(inputs, width, key=keys[0]),
+        embedding=filled(rng, eqx.nn.Linear, inputs, width),
         norms=tuple((eqx.nn.LayerNorm(width), eqx.nn.LayerNorm(width)) for _ in range(layers)),
-        heads=tuple(eqx.nn.MultiheadAttention(heads, width, key=k) for k in keys[2 : 2 + layers]),
-        perceptrons=tuple(perceptron(k, width, width, 4 * width, 1, act) for k in keys[2 + layers :]),
+        heads=tuple(filled(rng, eqx.nn.MultiheadAttention, heads, width) for _ in range(layers)),
+        perceptrons=tuple(perceptron(rng, width, width, 4 * width, 1, act) for _ in range(layers)),
         last=eqx.nn.LayerNorm(width),
-        head=eqx.nn.Linear(width, outputs, key=keys[1]),
+        head=filled(rng, eqx.nn.Linear, width, outputs),
         inputs=inputs, causal=causal, positions=positions,
     )  # fmt: skip
 

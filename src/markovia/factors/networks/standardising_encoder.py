@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from markovia.factors.networks.modules import Perceptron
 from markovia.factors.networks.recipes import _mlp
 from markovia.runtime.libraries import eqx, jax, jnp
@@ -25,6 +27,4 @@ def make_amortised(key: Any, inputs: Any, outputs: int, **settings: Any) -> Stan
     """Return an encoder of nodes by name and size, before their units are known."""
     width = sum(n for _, n in inputs)
     named = tuple((str(name), int(n)) for name, n in inputs)
-    return StandardisingEncoder(
-        jnp.zeros(width), jnp.ones(width), _mlp(key, width, outputs, **settings), named
-    )
+    return StandardisingEncoder(np.zeros(width), np.ones(width), _mlp(key, width, outputs, **settings), named)

@@ -70,7 +70,7 @@ def test_conditionals_of_a_normal_distribution():
     np.testing.assert_allclose(details.log_evidence, exact, atol=0.12)
     assert details.effective_draws.min() > 200
     assert (details.least_effective <= details.effective_draws).all()
-    assert abs(m.log_evidence({"x": rows[3:]}, by="row")[0]) > abs(exact[3])  # a bound is below
+    assert m.log_evidence({"x": rows[3:]}, by="row")[0] < exact[3] + 0.1  # an estimated bound
 
 
 def test_conditionals_of_a_mixture_have_both_modes():

@@ -108,7 +108,8 @@ class Amortised(DensityEngine):
         at = np.arange(logs.shape[1])
         kept = {n: v[picked, at[None]] for n, v in values.items()}
         record = _record(weights, rows.marks, self.proposals)
-        if self.rescue and weights.bad.any():
+        numbers = all(np.issubdtype(v.dtype, np.floating) for v in kept.values())  # NUTS draws no states
+        if self.rescue and numbers and weights.bad.any():
             record = self._rescued(rows, weights, kept, record)
         with x64():
             data = as_data(density)
@@ -172,7 +173,9 @@ def judged_rows(logs: Array) -> RowWeights:
     mean = shares.mean(axis=0)
     effective = shares.sum(axis=0) ** 2 / (shares**2).sum(axis=0)
     error = shares.std(axis=0) / mean / np.sqrt(len(logs))
-    tails = np.array([pareto_k(column) for column in logs.T])
+    # weights of states have no tail: where the largest was drawn several times, it is the largest there is
+    bounded = (logs > top - 1e-9).sum(axis=0) > 2
+    tails = np.array([-np.inf if b else pareto_k(column) for b, column in zip(bounded, logs.T, strict=True)])
     return RowWeights(top + np.log(mean), error, effective, tails, len(logs))
 
 

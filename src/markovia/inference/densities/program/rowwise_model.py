@@ -8,6 +8,7 @@ at once; numbers of each row come from the program of one row, mapped over the r
 
 from collections.abc import Callable, Container, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from markovia.inference.densities.program.node_densities import Nodes
 from markovia.inference.densities.program.node_tracing import trace
 from markovia.inference.densities.program.program import Program, program_of
 from markovia.inference.densities.program.row_batches import layout_of_length, row_axes, shortened
-from markovia.inference.densities.program.simulation import simulate
+from markovia.inference.densities.program.simulation import drawn_value, groups, simulate
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
@@ -493,12 +494,18 @@ class GuideNetwork:
     def draw(self, key: Any, env: Mapping[str, Any], length: int) -> Proposals:
         """Return proposals for some rows, whose values are differentiable by what they are proposed from."""
         nodes = self._of_length(length)
+        nodes.said = {}
         known = {n: v for n, v in env.items() if n in nodes.layout.data or n in nodes.layout.fixed}
         known |= self._seen(known, env)
-        values = simulate(key, nodes, known, {})
-        values = {n: values[n] for n in self.names}
-        around = {**nodes.layout.fixed, **known, **values}
         sites = nodes.layout.sites
+        around = {**nodes.layout.fixed, **known}
+        order = [s for group in groups(nodes.layout) for s in group if s.name in self.names]
+        if any(s.lags for s in order):
+            around |= simulate(key, nodes, known, {})
+        else:
+            for mine, site in zip(jax.random.split(key, len(order)), order, strict=True):
+                around[site.name] = nodes.unrolled(site, around, partial(drawn_value, mine, nodes, site))
+        values = {n: around[n] for n in self.names}
         log_probs = {n: nodes.log_probs(sites[n], values[n], around) for n in self.names}
         plain = {n: nodes.spread(sites[n], nodes.call(sites[n], around), sites[n].plates)
                  for n in self.names if not sites[n].lags}  # fmt: skip

@@ -43,11 +43,12 @@ def simulate(key: Any, nodes: Nodes, known: Mapping[str, Any], data: Mapping[str
             env.update(_steps(mine, nodes, missing, env))
             continue
         (site,) = missing
-        env[site.name] = nodes.unrolled(site, env, partial(_drawn, mine, nodes, site))
+        env[site.name] = nodes.unrolled(site, env, partial(drawn_value, mine, nodes, site))
     return {s.name: env[s.name] for s in layout.sites.values() if s.role != "input"}
 
 
-def _drawn(key: Any, nodes: Nodes, site: Site, env: Mapping[str, Any]) -> Any:
+def drawn_value(key: Any, nodes: Nodes, site: Site, env: Mapping[str, Any]) -> Any:
+    """Return a draw of a node from its distribution; the value of one that is a function."""
     found = nodes.call(site, env)
     if is_distribution(found):
         try:
