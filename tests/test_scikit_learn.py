@@ -28,6 +28,18 @@ SYMBOLS = {
 DRAWN = {
     "check_sample_weight_equivalence_on_dense_data": "the start is drawn, and depends on the number of rows"
 }
+NO_DENSITY = dict.fromkeys(
+    ["check_fit_score_takes_y", "check_n_features_in_after_fitting", "check_pipeline_consistency",
+     "check_methods_sample_order_invariance", "check_methods_subset_invariance"],
+    "rows have no density, and score says so",
+)  # fmt: skip
+GIVEN = dict.fromkeys(
+    ["check_fit_score_takes_y", "check_estimators_dtypes", "check_dtype_object", "check_pipeline_consistency",
+     "check_estimators_pickle", "check_f_contiguous_array_estimator", "check_transformer_data_not_an_array",
+     "check_transformer_general", "check_transformer_preserve_dtypes", "check_methods_sample_order_invariance",
+     "check_methods_subset_invariance", "check_dict_unchanged", "check_fit_idempotent"],
+    "y is what rows are given: fitted with it, the model is asked with it",
+)  # fmt: skip
 ON_PURPOSE = {
     "DirichletProcessMixture": {},
     "Mixture": {},
@@ -79,6 +91,10 @@ ON_PURPOSE = {
     "VAE": {},
     "AdversarialAutoencoder": {},
     "EnergyModel": {},
+    "Diffusion": {},
+    "Flow": GIVEN,
+    "GAN": NO_DENSITY,
+    "InfoGAN": NO_DENSITY,
 }
 SEQUENCES = {
     "ARIMA",
@@ -126,9 +142,8 @@ DOCUMENTS = {
 }
 """Estimators whose rows are documents: counts are whole numbers, and the checks make fractions."""
 BITS = {
-    "Autoregressive", "ConditionalRBM", "ConditionalVAE", "ConvolutionalRBM", "DBM", "DBN", "Diffusion", "Flow",
-    "GAN", "InfoGAN",
-    "SemiSupervisedVAE", "SequenceVAE", "SigmoidBeliefNetwork",
+    "Autoregressive", "ConditionalRBM", "ConditionalVAE", "ConvolutionalRBM", "DBM", "DBN", "SemiSupervisedVAE",
+    "SequenceVAE", "SigmoidBeliefNetwork",
 }  # fmt: skip
 """Estimators of bits, pictures or sequences, or whose rows are given the y that they come with."""
 NETWORKS = {"SumProductNetwork"}
@@ -148,6 +163,10 @@ SETTINGS = {
     "VAE": {"latent": 1, "hidden": 4, "likelihood": "gaussian", "epochs": 2},
     "AdversarialAutoencoder": {"latent": 2, "hidden": 4, "epochs": 2},
     "EnergyModel": {"hidden": 4, "layers": 1, "objective": "score-matching", "epochs": 2},
+    "Diffusion": {"steps": 4, "hidden": 4, "epochs": 2},
+    "Flow": {"bend": "affine", "layers": 1, "hidden": 4, "epochs": 2},
+    "GAN": {"latent": 2, "hidden": 4, "epochs": 2},
+    "InfoGAN": {"latent": 2, "hidden": 4, "epochs": 2},
 }
 
 
@@ -168,7 +187,7 @@ SLOW = {
     "StudentTMixture": "GaussianMixture", "Mixture": "GaussianMixture", "CategoricalMixture": "GaussianMixture",
     "LatentClass": "GaussianMixture", "BernoulliMixture": "GaussianMixture", "PoissonMixture": "GaussianMixture",
     "MixtureOfExperts": "RegressionMixture", "VAE": "itself, in `make test-all`", "AdversarialAutoencoder": "VAE",
-    "EnergyModel": "VAE", "RBM": "VAE",
+    "EnergyModel": "VAE", "RBM": "VAE", "Diffusion": "VAE", "Flow": "VAE", "GAN": "VAE", "InfoGAN": "VAE",
 }  # fmt: skip
 """Estimators whose checks take long, and those with the same code around the fit that are always checked."""
 

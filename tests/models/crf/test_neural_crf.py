@@ -225,7 +225,7 @@ def test_any_equinox_module_is_an_emission():
 
     settings = {"epochs": 5, "learning_rate": 0.05, "random_state": 0}
     one = mk.crf.NeuralCRF(one_node, **settings).fit(inputs, labels)
-    two = mk.crf.NeuralCRF(Whole(one_node), **settings).fit(inputs, labels)
+    two = mk.crf.NeuralCRF(Whole(one_node), sees="input", **settings).fit(inputs, labels)
     assert one.score(inputs, labels) > 0.85
     np.testing.assert_allclose(one.transitions_, two.transitions_)
     assert one.transitions_[0, 0] > one.transitions_[0, 1]  # labels stay
@@ -237,6 +237,19 @@ def test_any_equinox_module_is_an_emission():
     three = mk.crf.NeuralCRF(lambda net, x: (jax.vmap(net)(x), np.zeros((2, 2))), one_node, **settings)
     assert three.fit(inputs, labels).score(inputs, labels) > 0.7
     assert three.module_(inputs[0][0]).shape == (2,)
+
+
+def test_a_module_sees_nodes_whatever_else_would_fit():
+    rng = np.random.default_rng(0)
+    inputs = [
+        rng.normal(size=(2, 2)) for _ in range(6)
+    ]  # as many nodes as features: the layer takes the whole, too
+    labels = [[0, 1]] * 6
+    crf = mk.crf.NeuralCRF(mk.networks.mlp(2, 2, layers=0), epochs=2, random_state=0).fit(inputs, labels)
+    layer = crf.module_.layers[0]
+    scores = [x @ np.asarray(layer.weight).T + np.asarray(layer.bias) for x in inputs]
+    chain = mk.ChainCRF.from_weights([0, 1], np.eye(2), crf.transitions_)
+    np.testing.assert_allclose(crf.predict_proba(inputs)[0], chain.smooth(scores)[0], atol=1e-5)
 
 
 def test_a_module_without_arrays_is_refused():

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument
+from markovia.factors.networks.recipes import ModuleRecipe
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import FieldSampler, Method, field_marginals
 from markovia.learning.conditional_fields.reading import FieldGraph, graph_edges
@@ -145,9 +146,18 @@ def field_graphs(
     return fields, common
 
 
-def split_module(potentials: Any, params: Any, inputs: list[Any]) -> tuple[Potentials, Any, Any]:
-    """Return a function of arrays and an input, the arrays to start from, and what makes a module of trained ones."""
+def split_module(
+    potentials: Any, params: Any, inputs: list[Any], sees: str, seed: int
+) -> tuple[Potentials, Any, Any]:
+    """Return a function of arrays and an input, the arrays to start from, and what makes a module of trained ones.
+
+    A module sees each "node" by itself, or a whole "input", and never what happens to fit: a layer from 64 numbers to 64
+    takes 64 nodes with 64 features either way. Recipes are made into modules from a seed.
+    """
     import jax
+
+    if isinstance(potentials, ModuleRecipe):
+        potentials = potentials.build(seed)
 
     numeric = all(np.asarray(leaf).dtype.kind in "fiub" for leaf in jax.tree.leaves(params))
     if params is not None and numeric:
@@ -169,16 +179,12 @@ def split_module(potentials: Any, params: Any, inputs: list[Any]) -> tuple[Poten
     if not inputs:
         raise InvalidArgument("there is no instance; give a list with at least one")
     first = jax.tree.map(np.asarray, inputs[0])
-    call = given
-    try:
-        shape = jax.eval_shape(call, first)
-    except (TypeError, ValueError):  # a module for one node
-        shape = jax.eval_shape(jax.vmap(given), first)
-        call = None
 
     def scores(held: Any, x: Any) -> Any:
         module = eqx.combine(held, rest)
-        return module(x) if call is not None else jax.vmap(module)(x)
+        return module(x) if sees == "input" else jax.vmap(module)(x)
+
+    shape = jax.eval_shape(scores, arrays, first)
 
     if isinstance(shape, tuple):
         return scores, arrays, lambda held: (eqx.combine(held, rest), None)

@@ -18,6 +18,7 @@ import numpy as np
 
 from markovia.errors import ConvergenceWarning, InvalidArgument, warn_user
 from markovia.factors.distributions.checked_numbers import finite_numbers
+from markovia.factors.networks.recipes import ModuleRecipe
 from markovia.learning.conditional_fields.fields import Fields
 from markovia.learning.conditional_fields.marginals import FieldSampler, Method
 from markovia.learning.conditional_fields.neural_fields import (
@@ -46,13 +47,15 @@ class NeuralCRF(ConditionalField):
     ----------
     potentials
         `potentials(params, x)` returns node scores, shape (nodes, labels), and edge scores, shape (edges, labels,
-        labels), or one table (labels, labels) for all edges. It must be traceable by JAX. Or an Equinox module, without
-        `params`: called with an input x, or with each node's features where it cannot take them all, it returns such a
-        pair, or node scores alone, and then one table for all edges is learned beside it.
+        labels), or one table (labels, labels) for all edges. It must be traceable by JAX. Or an Equinox module, or a
+        recipe of `mk.networks`, without `params`: called with each node's features it returns the node's scores, and one
+        table for all edges is learned beside it. With `sees="input"` it is called with x, and may return such a pair.
     params
         The start of the parameters: any pytree of arrays, or an Equinox module with parts that are none.
     graph
         "chain", pairs of nodes, an `UndirectedGraph`, or a function that returns the edges of an input x.
+    sees
+        What a module is called with: each "node" of an input by itself, or the whole "input".
     weight_decay
         The penalty `weight_decay * ||params||^2`, shared out over the instances.
     inference, decoding, damping
@@ -97,10 +100,11 @@ class NeuralCRF(ConditionalField):
     True
     """
 
-    potentials: Annotated[Potentials, Kind((Callable,), "a function of params and x")]
+    potentials: Annotated[Potentials, Kind((Callable, ModuleRecipe), "a function of params and x")]
     params: Any = None
     _: KW_ONLY
     graph: Any = "chain"
+    sees: Literal["node", "input"] = "node"
     weight_decay: Tolerance = 0.0
     inference: Literal[Method, Unrolled] = "auto"  # type: ignore[assignment]
     steps: Count = 10
@@ -124,7 +128,8 @@ class NeuralCRF(ConditionalField):
         rng = generator(self.random_state)
         inputs = list(X)
         with x64():
-            potentials, start, whole = split_module(self.potentials, self.params, inputs)
+            seed = int(rng.integers(2**32))
+            potentials, start, whole = split_module(self.potentials, self.params, inputs, self.sees, seed)
             params = jax.tree.map(
                 lambda a: jax.numpy.asarray(finite_numbers(np.asarray(a), "params=")), start
             )
@@ -143,7 +148,7 @@ class NeuralCRF(ConditionalField):
             training = Training(
                 epochs=self.epochs,
                 batch=self.batch_size,
-                seed=int(rng.integers(2**32)),
+                seed=seed,
                 progress=self.progress,
             )
             trained = objective.fit(params, training, self.learning_rate, self.tol)

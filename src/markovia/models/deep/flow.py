@@ -40,9 +40,10 @@ class RowLaw(DeepModel):
         self._units = (rows.mean(axis=0), rows.std(axis=0)) if units else (np.zeros(0), np.zeros(0))
         same = self._units[1] <= 1e-13 * np.abs(self._units[0])
         if same.any():
+            many = f"all {len(rows)} rows" if len(rows) > 1 else "the one sample"
             raise InvalidArgument(
-                f"column {int(same.argmax())} is the same in all {len(rows)} rows, so that its density has no bound; leave "
-                "it out, or add noise to rows that were rounded"
+                f"column {int(same.argmax())} is the same in {many}, so that its density has no bound; leave it out, or "
+                "add noise to rows that were rounded"
             )
         self.classes_, self._context = None, 0
         if y is not None:
@@ -140,7 +141,8 @@ class Flow(RowLaw):
     shape
         (height, width) or (channels, height, width) of the pictures that rows are, for "glow".
     epochs, batch, learning_rate, training, time_limit, progress, random_state
-        As in `mk.Training`; unless `training=` says otherwise, the learning rate falls to a hundredth.
+        As in `mk.Training`; unless `training=` says otherwise, the learning rate falls to a hundredth, and
+        parameters are averaged over the last steps.
 
     Attributes
     ----------
@@ -195,7 +197,11 @@ class Flow(RowLaw):
 
     def _training(self, **changed: Any) -> Training:
         how = super()._training(**changed)
-        return how if self.training is not None or "epochs" in changed else replace(how, decay=0.01, clip=1.0)
+        return (
+            how
+            if self.training is not None or "epochs" in changed
+            else replace(how, decay=0.01, clip=1.0, ema=0.998)
+        )
 
     def transform(self, X: Any, y: Any = None) -> Array:  # noqa: N803
         """Return the noise behind each row, normal and independent where the model is right."""
