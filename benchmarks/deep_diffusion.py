@@ -94,7 +94,7 @@ def quality(rows: np.ndarray, epochs: int) -> None:
     floor = np.mean([energy_distance(fresh[k : k + ROWS], fresh[-k - ROWS :][:ROWS]) for k in (2000, 8000)])
     print(f"energy distance {energy_distance(drawn, fresh[:ROWS]):.5f}, floor {floor:.5f}")
     known = np.array([[place, np.nan] for place in PLACES])
-    filled = model.impute(known, draws=2000, particles=2000)[..., 1]
+    filled = model.impute(known, draws=2000, particles=8000)[..., 1]
     for place, column in zip(PLACES, filled.T, strict=True):
         near = fresh[np.abs(fresh[:, 0] - place) < 0.01, 1]
         print(
@@ -105,4 +105,4 @@ def quality(rows: np.ndarray, epochs: int) -> None:
 if __name__ == "__main__":
     data = moons(ROWS, 0)
     epoch_times(data)
-    quality(data, int(sys.argv[1]) if len(sys.argv) > 1 else 500)
+    quality(data, int(sys.argv[1]) if len(sys.argv) > 1 else 1500)
