@@ -188,9 +188,9 @@ class TracedSteps:
                 [(p.names, p.repeats) for p in plan.players],
             )
 
-            def program(*args: Any) -> Any:  # leaves of the state, which has modules in it
-                state, values, done = self._program(*args, held)
-                return jax.tree.leaves(state), values, done
+            def program(state: Any, count: Any, key: Any, data: Any, index: Any) -> Any:
+                state, values, done = self._program(state, count, key, data, index, held)
+                return jax.tree.leaves(state), values, done  # leaves, as the state has modules in it
 
             self._segment = compiled(self._code, "training", repr(settings), program, *args)
         leaves, values, done = self._segment(*args)

@@ -76,7 +76,7 @@ def compiled(
 
     # kept code takes bare arrays: trees of modules that are read back from a file cannot be put together again
     def flat(*leaves: Any) -> Any:
-        return function(*tree.unflatten(leaves))
+        return function(*jax.tree.unflatten(tree, leaves))
 
     shapes = tuple([(tuple(leaf.shape), str(leaf.dtype)) for leaf in leaves])
     config: Any = jax.config

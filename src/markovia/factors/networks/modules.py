@@ -24,7 +24,8 @@ class Perceptron(eqx.nn.MLP):
             misfit(self, f"a vector of shape ({self.in_size},)", arguments, x.shape == (self.in_size,))
         # vectors times matrices, which stay in this order when rows are mapped over; the other one would be turned twice
         x = jnp.reshape(x, (-1,))
-        *inner, last = self.layers
+        layers: Any = self.layers
+        *inner, last = layers
         for layer in inner:
             x = self.activation(x @ layer.weight.T + layer.bias)
         x = x @ last.weight.T + last.bias
@@ -46,7 +47,7 @@ def filled(
     They are uniform up to a limit, which for weights and the bias behind them is one over the root of the inputs.
     """
     rng = numbers_of(key)
-    like = jax.ShapeDtypeStruct((2,), np.uint32)
+    like = jax.eval_shape(lambda: jnp.zeros(2, np.uint32))
     shapes = eqx.filter_eval_shape(lambda key: make(*arguments, **settings, key=key), like)
     leaves, tree = jax.tree.flatten(shapes)
     made, most = [], limit or 1.0

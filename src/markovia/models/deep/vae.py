@@ -527,9 +527,9 @@ class SemiSupervisedVAE(LabelledVAE):
 
     latent: Annotated[Any, LATENT] = 10
     _: KW_ONLY
-    hidden: Count = 256
-    target_weight: Annotated[float, NOT_NEGATIVE] = 20.0
-    epochs: Count = 200
+    hidden: Count = 128
+    target_weight: Annotated[float, NOT_NEGATIVE] = 60.0
+    epochs: Count = 800
     learning_rate: Positive = 2e-3
 
     def _priors(self) -> BayesianNetwork:

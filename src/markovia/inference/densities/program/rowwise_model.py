@@ -25,7 +25,6 @@ from markovia.inference.densities.program.program import Program, program_of
 from markovia.inference.densities.program.row_batches import layout_of_length, row_axes, shortened
 from markovia.inference.densities.program.simulation import drawn_value, groups, simulate
 from markovia.inference.problem import Problem
-from markovia.runtime.array_types import Array
 from markovia.runtime.double_precision import x64
 from markovia.runtime.libraries import jax, jnp, laws
 from markovia.runtime.seeds import row_marks
@@ -88,7 +87,7 @@ class RowwiseModel:
         self.constants = {n: v for n, v in self.program.density.data.items() if n not in held}
 
     @property
-    def marks(self) -> Array:
+    def marks(self) -> Any:
         """A number for each row that depends on what stands in it; on its place where nothing does."""
         return row_marks(self.rows.values()) if self.rows else np.arange(self.n_rows, dtype=np.uint32)
 
