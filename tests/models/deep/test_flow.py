@@ -86,6 +86,33 @@ def test_conditional_on_classes_and_numbers(rows):
         flow.score_samples(rows[:4], y[:3])
 
 
+@pytest.mark.parametrize(
+    ("how", "columns"),
+    [
+        ({"kind": "glow", "shape": (4, 4), "layers": 1, "hidden": 4}, 16),
+        ({"kind": "continuous", "hidden": 8}, 2),
+    ],
+)
+def test_pictures_and_differential_equations(how, columns):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, columns)) * np.arange(1, columns + 1) + 5
+    flow = mk.deep.Flow(**how, epochs=2, batch=20, random_state=0).fit(rows)
+    assert flow.sample(3, seed=0).shape == (3, columns)
+    back = flow.inverse_transform(flow.transform(rows[:4]))
+    np.testing.assert_allclose(
+        back, rows[:4], atol=1e-3
+    )  # a differential equation goes back but for its steps
+    # the density by the change of variables: that of the noise times the volume, by differences
+    noise, step = flow.transform(rows[:1]), 1e-4
+    slopes = [
+        (flow.transform(rows[:1] + step * e) - flow.transform(rows[:1] - step * e))[0] / (2 * step)
+        for e in np.eye(columns)
+    ]
+    log_det = np.linalg.slogdet(np.array(slopes))[1]
+    known = -0.5 * (noise**2).sum() - 0.5 * columns * np.log(2 * np.pi) + log_det
+    assert flow.score_samples(rows[:1])[0] == pytest.approx(known, abs=1e-2)
+
+
 def test_what_is_refused(rows, fitted):
     with pytest.raises(InvalidArgument, match="column 1 is the same in all 200 rows"):
         mk.deep.Flow().fit(np.c_[rows[:, 0], np.ones(200)])

@@ -87,6 +87,7 @@ def checked(module: Any, value: Any, context: Sequence[Any]) -> tuple[Any, ...]:
 def carried_rows(module: Any, rows: Any, context: Sequence[Any], back: bool) -> tuple[Any, Any]:
     """Return the images of rows of noise, or with `back` the noise behind rows, and log-determinants, in 64 bits."""
     with x64():
+        module = jax.tree.map(lambda a: jnp.asarray(a, float) if eqx.is_inexact_array(a) else a, module)
         value, log_det = _carried_rows(module, jnp.asarray(rows), [jnp.asarray(c) for c in context], back)
         return np.asarray(value), np.asarray(log_det)
 

@@ -141,8 +141,7 @@ class Flow(RowLaw):
     shape
         (height, width) or (channels, height, width) of the pictures that rows are, for "glow".
     epochs, batch, learning_rate, training, time_limit, progress, random_state
-        As in `mk.Training`; unless `training=` says otherwise, the learning rate falls to a hundredth, and
-        parameters are averaged over the last steps.
+        As in `mk.Training`; unless `training=` says otherwise, the learning rate falls to a hundredth.
 
     Attributes
     ----------
@@ -197,11 +196,7 @@ class Flow(RowLaw):
 
     def _training(self, **changed: Any) -> Training:
         how = super()._training(**changed)
-        return (
-            how
-            if self.training is not None or "epochs" in changed
-            else replace(how, decay=0.01, clip=1.0, ema=0.998)
-        )
+        return how if self.training is not None or "epochs" in changed else replace(how, decay=0.01, clip=1.0)
 
     def transform(self, X: Any, y: Any = None) -> Array:  # noqa: N803
         """Return the noise behind each row, normal and independent where the model is right."""
