@@ -70,7 +70,9 @@ def test_conditionals_of_a_normal_distribution():
     np.testing.assert_allclose(details.log_evidence, exact, atol=0.12)
     assert details.effective_draws.min() > 200
     assert (details.least_effective <= details.effective_draws).all()
-    assert m.log_evidence({"x": rows[3:]}, by="row")[0] < exact[3] + 0.1  # an estimated bound
+    many = mk.engines.Amortised(proposals=50_000, seed=0)
+    # with the exact denoiser the bound is nearly tight, and the chain's law nearly that of the elements
+    assert m.log_evidence({"x": rows[3:]}, by="row", engine=many)[0] == pytest.approx(exact[3], abs=0.03)
 
 
 def test_conditionals_of_a_mixture_have_both_modes():
