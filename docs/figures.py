@@ -31,21 +31,28 @@ from markovia.learning import correlation_graph, partial_correlation_graph
 sys.path.insert(0, str(Path(__file__).parent))
 import figures_bayesian
 import figures_bayesian_more
+import figures_bayesopt
 import figures_belief_nets
 import figures_boltzmann
 import figures_causal
 import figures_clusters
+import figures_covariances
 import figures_diffusion
 import figures_energy
 import figures_fitting
 import figures_flows
+import figures_function_nodes
 import figures_gans
+import figures_gaussian_processes
 import figures_infinite
+import figures_kernel_machines
 import figures_learning
+import figures_many_points
 import figures_map
 import figures_nonparametric
 import figures_particles
 import figures_pictures
+import figures_process_classes
 import figures_processes
 import figures_state_space
 import figures_structure
@@ -181,18 +188,25 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *APPROXIMATE,
     *figures_bayesian.FIGURES,
     *figures_bayesian_more.FIGURES,
+    *figures_bayesopt.FIGURES,
     *figures_belief_nets.FIGURES,
     *figures_boltzmann.FIGURES,
     *figures_causal.FIGURES,
     *figures_clusters.FIGURES,
+    *figures_covariances.FIGURES,
+    *figures_function_nodes.FIGURES,
+    *figures_gaussian_processes.FIGURES,
+    *figures_kernel_machines.FIGURES,
     *figures_diffusion.FIGURES,
     *figures_energy.FIGURES,
+    *figures_many_points.FIGURES,
     *figures_map.FIGURES,
     *figures_fitting.FIGURES,
     *figures_learning.FIGURES,
     *figures_structure.FIGURES,
     *figures_structure_more.FIGURES,
     *figures_taggers.FIGURES,
+    *figures_process_classes.FIGURES,
     *figures_processes.FIGURES,
     *figures_state_space.FIGURES,
     *figures_particles.FIGURES,

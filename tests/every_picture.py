@@ -365,6 +365,45 @@ def plot_partition() -> Any:
     return PartitionPosterior(labels).plot()
 
 
+@cache
+def curve() -> Any:
+    x = np.array([[0.0], [0.5], [2.0]])
+    return mk.GaussianProcess(mk.covariances.RBF(1.0) + mk.covariances.White(0.1)).fit(x, [1.0, 0.2, -0.7])
+
+
+@picture
+def plot_gaussian_process() -> Any:
+    return curve().plot(title="three rows")
+
+
+@picture
+def plot_function_values() -> Any:
+    return curve().function().at(np.linspace(-1.0, 3.0, 50)).plot()
+
+
+@cache
+def search() -> Any:
+    space = {"kind": {"a": {}, "b": {"z": (1, 5)}}, "x": (1e-3, 1e3, "log"), "y": (0.0, 1.0)}
+    found = mk.bayesopt.minimize(lambda p: np.log10(p["x"]) ** 2 + p["y"] + p.get("z", 0), space, 10, seed=0)
+    found.tell({"kind": "a", "x": 900.0, "y": 0.5}, None)
+    return found
+
+
+@picture
+def plot_study() -> Any:
+    return search().plot()
+
+
+@picture
+def plot_study__slices() -> Any:
+    return search().plot("slices")
+
+
+@picture
+def plot_study__surrogate() -> Any:
+    return search().plot("surrogate", parameters=["x", "y"])
+
+
 @picture
 def plot_process() -> Any:
     return mk.processes.ChineseRestaurant(2.0).plot(50)

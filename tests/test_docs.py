@@ -19,6 +19,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 NEEDS = {
     "big_data_many_chains.md": ["dask.distributed"],
     "coming_from.md": ["pgmpy", "pyagrum"],
+    "covariances.md": ["statsmodels"],
     "crfs_and_segmentation.md": ["jax"],
     "data_larger_than_memory.md": ["polars", "pyarrow"],
     "data_on_a_cluster.md": ["dask.dataframe", "pyarrow"],

@@ -79,6 +79,17 @@ ON_PURPOSE = {
     "PoissonRegression": {},
     "SoftmaxRegression": {},
     "GLM": {},
+    "GaussianProcess": {},
+    "GaussianProcessClassifier": {},
+    "KernelDensity": {},
+    "KernelPCA": {},
+    "KernelRidge": {},
+    "LocalLinear": {},
+    "NadarayaWatson": {},
+    "RelevanceVectorClassifier": {},
+    "RelevanceVectorRegressor": {},
+    "SupportVectorClassifier": {},
+    "SupportVectorRegressor": {},
     "FactorAnalysis": {},
     "ProbabilisticPCA": {},
     "RegressionMixture": {},
@@ -122,6 +133,7 @@ SEQUENCES = {
     "ParticleFilter",
     "SegmentCRF",
     "SequenceMixture",
+    "StructuredSVM",
     "SwitchingStateSpace",
 }
 """Estimators whose rows are sequences, images or documents, which the checks cannot make."""
@@ -158,6 +170,7 @@ SETTINGS = {
     "LogisticRegression": {"l2": 0.01},
     "PoissonRegression": {"l2": 0.01},
     "SoftmaxRegression": {"l2": 0.01},
+    "GaussianProcessClassifier": {"method": "laplace", "max_iter": 3},
     "GLM": {"family": "gamma", "link": "log", "l2": 0.01},
     "RBM": {"visible": "gaussian", "epochs": 2},
     "VAE": {"latent": 1, "hidden": 4, "likelihood": "gaussian", "epochs": 2},
@@ -170,7 +183,7 @@ SETTINGS = {
 }
 
 
-DOORS = (mk, mk.series, mk.crf, mk.topics, mk.mixtures, mk.classifiers, mk.regression, mk.deep)
+DOORS = (mk, mk.series, mk.crf, mk.topics, mk.mixtures, mk.classifiers, mk.regression, mk.deep, mk.gp)
 ESTIMATORS = {
     n: found
     for door in DOORS
@@ -186,6 +199,8 @@ def test_every_estimator_is_in_the_list():
 SLOW = {
     "StudentTMixture": "GaussianMixture", "Mixture": "GaussianMixture", "CategoricalMixture": "GaussianMixture",
     "LatentClass": "GaussianMixture", "BernoulliMixture": "GaussianMixture", "PoissonMixture": "GaussianMixture",
+    "KernelRidge": "NadarayaWatson", "LocalLinear": "NadarayaWatson",
+    "RelevanceVectorClassifier": "RelevanceVectorRegressor",
     "MixtureOfExperts": "RegressionMixture", "VAE": "itself, in `make test-all`", "AdversarialAutoencoder": "VAE",
     "EnergyModel": "VAE", "RBM": "VAE", "Diffusion": "VAE", "Flow": "VAE", "GAN": "VAE", "InfoGAN": "VAE",
 }  # fmt: skip

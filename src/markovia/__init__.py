@@ -25,6 +25,7 @@ Families of models, each behind its door; those typed first are here too
     deep                            RBM, VAE, GAN, Flow, Diffusion, EnergyModel: presets of networks with parameters
     classifiers                     naive Bayes, trees, networks, labels that spread along a graph
     regression                      generalised linear models
+    gp                              GaussianProcess, and kernel machines as estimators
 Building blocks
     Variable, Factor, Feature
     Not, Jeffrey                    evidence that is not one state: excluded states, Jeffrey's rule
@@ -32,6 +33,8 @@ Building blocks
     distributions                   what nodes that are numbers are distributed as
     LinearGaussian, GaussianFactor  nodes linear in their parents; the algebra of Gaussians
     Input, Parameter, Flat          what comes with the data, what fit learns; no preference, as a prior or a start
+    GP, Points                      a node that is a function, a Gaussian process; values of it that are known
+    covariances                     how alike values of a function are at two inputs: RBF, Matern, periodic, ...
     networks, flows, guides         recipes for modules; for those that are distributions; guides that are made for a model
     local                           gates, noisy-or, logistic nodes, sparse and log-linear factors
     exponential                     distributions: exponential families and conjugate priors
@@ -58,6 +61,8 @@ Learning
     learning                        association, information, calibration, expected counts
 Causes and effects
     causal                          identification, effects from data, counterfactuals, causal graphs
+Searching with few trials
+    bayesopt                        minimize a costly function, tune an estimator (`Search`), ask and tell (`Study`)
 First runs
     compile                         compile everything beforehand, for containers
 Examples and pictures

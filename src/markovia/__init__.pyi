@@ -1,9 +1,11 @@
 """The public names of markovia, each with its home."""
 
 from markovia import (
+    bayesopt as bayesopt,
     causal as causal,
     ci_tests as ci_tests,
     classifiers as classifiers,
+    covariances as covariances,
     crf as crf,
     deep as deep,
     diagnostics as diagnostics,
@@ -13,6 +15,7 @@ from markovia import (
     exponential as exponential,
     factors as factors,
     flows as flows,
+    gp as gp,
     graphs as graphs,
     guides as guides,
     inference as inference,
@@ -36,6 +39,7 @@ from markovia.causal.counterfactuals.structural_model import StructuralModel as 
 from markovia.data.tables.counting import counts as counts
 from markovia.data.tables.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
+from markovia.factors.covariances.process import GP as GP, Points as Points
 from markovia.factors.functions.function_node import Flat as Flat, Input as Input
 from markovia.factors.functions.parameter import Parameter as Parameter
 from markovia.factors.gaussian.canonical_form import GaussianFactor as GaussianFactor
@@ -53,6 +57,7 @@ from markovia.models.crf.chain_crf import ChainCRF as ChainCRF
 from markovia.models.crf.memm import MEMM as MEMM
 from markovia.models.gallery import examples as examples, generators as generators, images as images
 from markovia.models.gaussian.gaussian_markov_network import GaussianMarkovNetwork as GaussianMarkovNetwork
+from markovia.models.gaussian.gaussian_process import GaussianProcess as GaussianProcess
 from markovia.models.graphical.bayesian_network import BayesianNetwork as BayesianNetwork
 from markovia.models.graphical.calibration import calibrate as calibrate
 from markovia.models.graphical.factor_graph import FactorGraph as FactorGraph

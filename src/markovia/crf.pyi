@@ -14,3 +14,4 @@ from markovia.models.crf.hidden_state_crf import (
 from markovia.models.crf.memm import MEMM as MEMM
 from markovia.models.crf.neural_crf import NeuralCRF as NeuralCRF
 from markovia.models.crf.segment_crf import SegmentCRF as SegmentCRF
+from markovia.models.crf.structured_svm import StructuredSVM as StructuredSVM

@@ -19,7 +19,7 @@ from markovia.errors import MarkoviaError, TooLarge
 
 COMMANDS = (
     "info", "query", "explain", "sample", "independent", "identify", "effect", "learn", "fit", "hmm", "cluster", "topics",
-    "score", "predict", "compare", "compiling", "convert", "listing", "demo", "studio", "report",
+    "gp", "score", "predict", "compare", "compiling", "convert", "listing", "demo", "studio", "report",
 )  # fmt: skip
 """The modules of the commands, in the order of the help."""
 _registered: set[str] = set()

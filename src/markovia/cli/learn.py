@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from markovia.cli import options
 from markovia.cli.convert import write_model, written
 from markovia.cli.fit import read_prior
-from markovia.cli.loading import STREAM, writing
+from markovia.cli.loading import STREAM, save_picture, writing
 from markovia.cli.options import command, option
 from markovia.cli.output import number, print_json, say, show_table
 from markovia.cli.rows import data_file
@@ -142,7 +142,7 @@ def learn(
         with writing(output):
             size = write_model(thing, output, None)
     if plot is not None:
-        _draw(found if confidence is None else confidence, plot)
+        save_picture(found if confidence is None else confidence, plot)
     if as_json:
         print_json(document(data, found, confidence, notes, output, size, plot))
         return
@@ -315,18 +315,6 @@ def _report(found: LearnedStructure, confidence: EdgeConfidence | None, notes: S
     lines = str(found).splitlines()
     say(*(line for line in lines if not line.startswith("note: ")))
     say(*(f"note: {note}" for note in notes))
-
-
-def _draw(thing: LearnedStructure | EdgeConfidence, path: str) -> None:
-    import matplotlib
-
-    matplotlib.use("agg")
-    axes = thing.plot()
-    try:
-        with writing(path):
-            axes.figure.figure.savefig(path, bbox_inches="tight", dpi=150)
-    except ValueError as error:
-        raise InvalidArgument(f"--plot writes .png, .svg or .pdf, not {path!r}") from error
 
 
 def _names(words: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from markovia.errors import ParseError, UnknownFormat, UnsupportedModel, did_you_mean
+from markovia.errors import InvalidArgument, ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 
 if TYPE_CHECKING:
     from markovia.models.graphical.model import Model
@@ -19,6 +19,19 @@ STREAM = "-"
 
 class FileError(Exception):
     """A MODEL that is neither a file nor a bundled name, or a file that cannot be read or written."""
+
+
+def save_picture(thing: Any, path: str) -> None:
+    """Draw what has a method `plot` into a file."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    axes = thing.plot()
+    try:
+        with writing(path):
+            axes.figure.figure.savefig(path, bbox_inches="tight", dpi=150)
+    except ValueError as error:
+        raise InvalidArgument(f"--plot writes .png, .svg or .pdf, not {path!r}") from error
 
 
 @contextmanager

@@ -258,6 +258,20 @@ def _lingam() -> None:
     _learn(_numbers(), "direct-lingam")
 
 
+def _markov_processes() -> None:
+    from markovia.factors.covariances.algebra import Scaled, White
+    from markovia.factors.covariances.radial import Matern32
+    from markovia.learning.processes.state_space_evidence import StateSpaceEvidence
+
+    rows = np.arange(9.0).reshape(-1, 1)
+    covariance = (Scaled(1.0, Matern32()) + White(0.1)).started(rows, rows)
+    method = StateSpaceEvidence(rows, rows)
+    method.evidence(covariance)
+    post = method.posterior(covariance)
+    post.at(rows).cov()
+    post.draws(1, seed=0)(rows + 0.5)
+
+
 def _numbers() -> Any:
     return np.cumsum(np.random.default_rng(0).uniform(-1.0, 1.0, (200, 4)), axis=1)
 
@@ -277,5 +291,6 @@ LEARNERS: dict[str, Callable[[], None]] = {
     "sparse-graphs": _sparse_graphs,
     "changing-graphs": _changing_graphs,
     "lingam": _lingam,
+    "markov-processes": _markov_processes,
 }
 """What learners need, by name."""

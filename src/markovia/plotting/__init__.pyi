@@ -24,6 +24,10 @@ from markovia.plotting.effects.estimates import (
     plot_sensitivity as plot_sensitivity,
     plot_synthetic_control as plot_synthetic_control,
 )
+from markovia.plotting.series.function_plot import (
+    plot_function_values as plot_function_values,
+    plot_gaussian_process as plot_gaussian_process,
+)
 from markovia.plotting.graph_plot import plot_graph as plot_graph, plot_model as plot_model
 from markovia.plotting.groups.clusters import plot_clusters as plot_clusters
 from markovia.plotting.groups.partitions import plot_partition as plot_partition
@@ -53,6 +57,7 @@ from markovia.plotting.series.probabilities import (
     plot_beliefs as plot_beliefs,
     plot_hidden_states as plot_hidden_states,
 )
+from markovia.plotting.series.searches import plot_study as plot_study
 from markovia.plotting.series.slices import plot_dynamic as plot_dynamic
 from markovia.plotting.series.state_paths import (
     plot_forecast as plot_forecast,

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, check_known
-from markovia.factors.functions.function_node import FunctionNode
+from markovia.factors.covariances.process import GP, FittedProcess
+from markovia.factors.functions.function_node import FixedFunction, FunctionNode
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Finding, Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
@@ -302,8 +303,12 @@ def form_of(model: GraphicalModel, name: str) -> str:
 
 def _distribution_name(form: Any) -> str:
     """Return the name of a distribution, or those that a function names; "function" where it names none."""
-    if isinstance(form, np.ndarray):
+    if isinstance(form, np.ndarray | FixedFunction):
         return "set"
+    if isinstance(form, GP | FittedProcess) or "GP" in getattr(
+        getattr(form, "__code__", None), "co_names", ()
+    ):
+        return "Gaussian process"
     if not callable(form) or hasattr(form, "log_prob"):
         return type(form).__name__
     import numpyro.distributions as known

@@ -6,6 +6,7 @@ constants is known only when the model is asked, and so are shapes. See `markovi
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
@@ -56,6 +57,16 @@ class Flat:
 
     def __repr__(self) -> str:
         return "Flat()"
+
+
+@dataclass(frozen=True)
+class FixedFunction:
+    """A function set from outside, in place of a process: `m.do(f=np.sin)`."""
+
+    function: Callable[..., Any]
+
+    def __repr__(self) -> str:
+        return f"FixedFunction({getattr(self.function, '__name__', self.function)!r})"
 
 
 class Lag(NamedTuple):
@@ -124,7 +135,9 @@ class FunctionNode(Conditional):
         return type(self)(variable, self.form, arguments, parents, previous, self.first, self.by_state)
 
     def fixed_at(self, value: Any) -> "FunctionNode":
-        """Return the node set to a value from outside."""
+        """Return the node set to a value from outside; one that is a function, to a function."""
+        if callable(value):
+            return FunctionNode(self.variable, FixedFunction(value))
         return FunctionNode(self.variable, np.asarray(value))
 
     @property
@@ -194,5 +207,5 @@ def function_arguments(name: str, function: Callable[..., Any]) -> tuple[str, ..
 def form_name(form: Any) -> str:
     """Return a short text for a node's form."""
     if callable(form) and not is_distribution(form):
-        return getattr(form, "__name__", type(form).__name__)
+        return str(getattr(form, "__name__", None) or repr(form))
     return type(form).__name__ if is_distribution(form) else repr(form)

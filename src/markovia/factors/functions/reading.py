@@ -42,6 +42,9 @@ def as_function_node(
         raise InvalidArgument(f"first= of {name!r} is for nodes with previous=")
     if isinstance(form, Input):
         return FunctionNode(Quantity(name, "input", plates, lengths), form)
+    if hasattr(form, "node_form"):  # a process: a node that is a function
+        form, given = form.node_form(name)
+        return FunctionNode(Quantity(name, "number", plates, lengths), form, given)
     if isinstance(form, Flat):
         form = _improper()
     _refuse_foreign(name, form)
@@ -227,7 +230,7 @@ def _of_numbers(
         answer = form(*states)
     except Exception:  # the table's own reading says what is wrong
         return False
-    return is_distribution(answer) and not is_finite(answer)
+    return (is_distribution(answer) and not is_finite(answer)) or hasattr(answer, "node_form")
 
 
 def _plated_table(

@@ -86,7 +86,7 @@ def linearised(function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMome
     return StateMoments(function(mean), J @ cov @ J.T, cov @ J.T)
 
 
-class Points(NamedTuple):
+class SigmaPoints(NamedTuple):
     """Sigma points of the standard normal law, with weights of means and of covariances."""
 
     at: Any
@@ -94,7 +94,7 @@ class Points(NamedTuple):
     cov: Any
 
 
-def sigma_points(n: int, alpha: float, beta: float, kappa: float) -> Points:
+def sigma_points(n: int, alpha: float, beta: float, kappa: float) -> SigmaPoints:
     """Return the scaled points of the unscented transform (Julier and Uhlmann 1997, van der Merwe 2004).
 
     Examples
@@ -109,17 +109,17 @@ def sigma_points(n: int, alpha: float, beta: float, kappa: float) -> Points:
     mean[0] = 1.0 - n / spread
     cov = mean.copy()
     cov[0] += 1.0 - alpha**2 + beta
-    return Points(at, mean, cov)
+    return SigmaPoints(at, mean, cov)
 
 
-def cubature_points(n: int) -> Points:
+def cubature_points(n: int) -> SigmaPoints:
     """Return the 2n points of the spherical cubature rule (Arasaratnam and Haykin 2009)."""
     at = math.sqrt(n) * np.vstack([np.eye(n), -np.eye(n)])
     weights = np.full(2 * n, 0.5 / n)
-    return Points(at, weights, weights)
+    return SigmaPoints(at, weights, weights)
 
 
-def through_points(points: Points, function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMoments:
+def through_points(points: SigmaPoints, function: Callable[[Any], Any], mean: Any, cov: Any) -> StateMoments:
     """Return moments by the function's values at sigma points."""
     away = points.at @ root(cov).T
     values = jax.vmap(function)(mean + away)

@@ -8,6 +8,7 @@ A FORM is one of
     {"distribution": "ImproperUniform", "support": "positive", "shape": [2]}
     {"expand": [3], "base": FORM}    {"event": 1, "base": FORM}    {"ordered": FORM}
     {"function": "package.module:name"}    {"table": [[0.9, 0.1], [0.2, 0.8]]}    {"value": 3.0}
+    {"process": COVARIANCE, "mean": 0.0}   a node that is a function (`native_covariances`)
 
 Nothing is pickled and no text is evaluated: reading a file imports the modules that its functions are in, and nothing else.
 A lambda has no name to be imported by, so it cannot be stored.
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import MarkoviaError, UnsupportedModel
+from markovia.factors.covariances.process import GP, FittedProcess
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.amortised_guide import AmortisedGuide
 from markovia.factors.functions.function_node import Flat, FunctionNode, Input, Lag
@@ -28,6 +30,7 @@ from markovia.factors.functions.reading import TableLookup
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import JsonNode
+from markovia.io.native.native_covariances import read_process, written_process
 from markovia.runtime.double_precision import x64
 from markovia.runtime.source_text import brief, shown
 
@@ -93,6 +96,8 @@ def written_form(name: str, form: Any) -> dict[str, Any]:
         return {"value": form.tolist()}
     if is_distribution(form):
         return _distribution(name, form)
+    if isinstance(form, GP | FittedProcess):
+        return written_process(name, form)
     home = f"{getattr(form, '__module__', '')}:{getattr(form, '__qualname__', '')}"
     if not isinstance(form, FunctionType) or "<" in home or home.startswith("__main__"):
         raise UnsupportedModel(
@@ -146,6 +151,7 @@ def read_form(form: JsonNode, parents: tuple[str, ...] = ()) -> Any:
         "event": lambda: read_form(form.get("base"), parents).to_event(int(form.get("event").value)),
         "ordered": lambda: _door("Ordered")(read_form(form.get("ordered"), parents)),
         "distribution": lambda: _read_distribution(form),
+        "process": lambda: read_process(form),
     }
     key = next((key for key in readers if key in form), None)
     if key is None:

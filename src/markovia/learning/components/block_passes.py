@@ -84,6 +84,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _controller() -> Any:
+    import scipy.linalg.lapack  # its BLAS is not NumPy's, and only what is loaded is found  # noqa: F401
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()

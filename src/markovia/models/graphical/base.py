@@ -39,6 +39,8 @@ from markovia.runtime.seeds import generator
 if TYPE_CHECKING:
     import pandas as pd
 
+    from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+    from markovia.inference.densities.draws.function_draws import NodeFunction
     from markovia.inference.variational.log_z_bounds import LogBounds
     from markovia.models.graphical.bayesian_network import BayesianNetwork
     from markovia.models.graphical.factor_graph import FactorGraph
@@ -55,7 +57,7 @@ class GraphicalModel(ModelCore):
     def query(
         self,
         targets: str | Sequence[str],
-        given: Given = None,
+        given: "Given | DrawnPosterior | NodeFunction" = None,
         engine: str | Engine = "auto",
         time_limit: float | None = None,
         missing: Literal["refuse", "impute"] = "refuse",
@@ -68,7 +70,8 @@ class GraphicalModel(ModelCore):
             A name, or several for their joint distribution.
         given
             Evidence: a mapping from name to a state (hard), a list or dict of likelihoods (soft),
-            `Not(state, ...)`, or `Jeffrey(probabilities)` for a posterior that is to hold.
+            `Not(state, ...)`, or `Jeffrey(probabilities)` for a posterior that is to hold. Also a posterior made of draws:
+            the targets are then predicted at each of its draws (`m.do(x=2.0).query("y", given=post)`).
         engine
             An engine's name or an engine with settings; "auto" picks one by the kinds of the pieces that matter to the
             question, and `info` says which.
@@ -99,6 +102,10 @@ class GraphicalModel(ModelCore):
         yes   0.707928
         """
         names = self._names(targets)
+        if hasattr(given, "program"):
+            from markovia.models.graphical import drawn_rows
+
+            return cast("Posterior", drawn_rows.predicted_posterior(self, given, names))
         problem = self._unfolded(given, engine, names, missing)
         fixed = self._observed(problem, names)
         asked = [n for n in names if n not in fixed] if fixed else names

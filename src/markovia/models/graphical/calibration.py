@@ -146,7 +146,8 @@ def calibrate(
         model.variable(name)
     rng = generator(seed)
     prior: Any = model.sample(simulations, given=given, seed=rng)
-    wanted = _numbers(model, data_nodes) if targets is None else list_of_names(targets, "targets")
+    numbers = [n for n in _numbers(model, data_nodes) if n in prior]  # functions have no one value
+    wanted = numbers if targets is None else list_of_names(targets, "targets")
     usual: Any = get_engine(engine)
     columns: dict[str, list[int]] = {}
     chosen = ""

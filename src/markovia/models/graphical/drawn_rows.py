@@ -16,9 +16,17 @@ from markovia.inference.problem import Problem
 if TYPE_CHECKING:
     from markovia.models.graphical.base import GraphicalModel
 
+PREDICTED = 4000
+"""Predictions from a posterior that is known without draws."""
 
-def simulated(problem: Problem, known: Mapping[str, Any], n: int, rng: np.random.Generator) -> dict[str, Any]:
-    """Return n draws of every node, parents first; some may be known."""
+
+def simulated(
+    problem: Problem, known: Mapping[str, Any], n: int, rng: np.random.Generator, after: Any = None
+) -> dict[str, Any]:
+    """Return n draws of every node, parents first; some may be known.
+
+    `after` is what functions are given: the program of a posterior and draws of all its latent nodes.
+    """
     from markovia.inference.densities.program.program import program_of
     from markovia.inference.densities.program.simulation import predictive_draws
 
@@ -28,7 +36,7 @@ def simulated(problem: Problem, known: Mapping[str, Any], n: int, rng: np.random
             "sample(n, given={...}), draws all that is not given"
         )
     program = program_of(problem, only_drawn=True)
-    return predictive_draws(program.density, program.nodes, known, n, int(rng.integers(2**31)))
+    return predictive_draws(program.density, program.nodes, known, n, int(rng.integers(2**31)), after)
 
 
 def predictions(
@@ -46,6 +54,9 @@ def predicted(
     from markovia.inference.densities.program.program import program_of
     from markovia.inference.densities.program.simulation import kept_latents
 
+    post = (
+        post._all() if hasattr(post, "joint") else post
+    )  # a function is told with all that it was drawn with
     program = post.program
     if program is None:  # it was loaded: the model and the data that it kept make its program again
         lengths, columns = post.plates()
@@ -74,7 +85,46 @@ def predicted(
     layout = program_of(problem, only_drawn=True).layout
     rows = post.sample(n, seed=rng)
     known = {k: rows[k] for k in kept_latents(old, layout) if k in rows}
-    return problem, simulated(problem, known, n, rng)
+    if (
+        program.functions is not None and changed
+    ):  # at other inputs a function has other values, however many there are
+        known = {k: v for k, v in known.items() if not program.functions.below[k]}
+    return problem, simulated(problem, known, n, rng, (program, rows))
+
+
+def count(post: Any) -> int:
+    """Return how many draws a posterior has, or is worth where it is known without draws."""
+    post = post._all() if hasattr(post, "joint") else post
+    return int(post._chains * post._length) if post._numbers or post._states else PREDICTED
+
+
+def predicted_posterior(model: "GraphicalModel", post: Any, names: list[str]) -> Any:
+    """Return the posterior of nodes of a model at the draws of a posterior, perhaps of another: after `do`, say."""
+    from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+    from markovia.inference.densities.program.state_draws import StateDraws
+
+    n = count(post)
+    _, drawn = predicted(model, post, None, n, np.random.default_rng(0))
+    found: dict[str, Any] = {}
+    for name in names:
+        variable = model.variable(name)
+        if name not in drawn:
+            raise InvalidArgument(
+                f"{name!r} has no values to predict; a function is asked for at inputs: post.at({name!r}, x)"
+            )
+        if isinstance(variable, Quantity) and not variable.labels:
+            found[name] = drawn[name][None]
+        else:
+            plain = Variable(name, variable.labels if isinstance(variable, Quantity) else variable.states)
+            codes = np.asarray(drawn[name], np.int64)[None]
+            found[name] = StateDraws(plain, np.eye(len(plain.states))[codes], codes)
+    info = replace(
+        post.info,
+        exact=False,
+        note="; ".join(filter(None, [post.info.note, f"{n:,} predictions at its draws"])),
+    )
+    answer = DrawnPosterior(tuple(names), found, info)
+    return answer[names[0]] if len(names) == 1 and isinstance(found[names[0]], StateDraws) else answer
 
 
 def as_rows(problem: Problem, drawn: Mapping[str, Any], variables: Mapping[str, Variable], n: int) -> Any:

@@ -141,6 +141,7 @@ class EditingVerbs(DirectedModel):
             DAG.from_parents(
                 {**self._parents, name: named, **{n: (*self._parents[n], name) for n in waiting}}
             )
+        self._take_process(None, table)
         self._variables[name] = variable
         self._parents[name] = tuple(named)
         self._tables[name] = table
@@ -172,6 +173,13 @@ class EditingVerbs(DirectedModel):
                 )
         self._parameters = {**self._parameters, name: parameter.on(plates)}
 
+    def _take_process(self, old: Conditional | None, new: Conditional | None) -> None:
+        """Take up the parameters that a process brings along, in place of those of the one before it."""
+        gone = getattr(getattr(old, "form", None), "hypers", {})
+        fitted: dict[str, Any] = getattr(getattr(new, "form", None), "network_parameters", dict)()
+        if gone or fitted:
+            self._parameters = {**{n: p for n, p in self._parameters.items() if n not in gone}, **fitted}
+
     @guided
     def replace(
         self,
@@ -200,6 +208,7 @@ class EditingVerbs(DirectedModel):
         if isinstance(variable, Quantity) and not isinstance(form, LocalModel):
             table: Conditional = self._new_function(variable, form, parents, previous, first)
             self._graph, self._removed = DAG.from_parents({**self._parents, name: table.parent_names}), set()
+            self._take_process(self._tables[name], table)
             self._parents[name], self._functions, self._tables[name] = table.parent_names, None, table
             return
         if parents is None and isinstance(form, StateRegressions):
@@ -279,6 +288,7 @@ class EditingVerbs(DirectedModel):
         for parent in self._parents[name]:
             graph.remove_edge(parent, name)
         self._removed.add(name)
+        self._take_process(self._tables[name], None)
         for store in (self._variables, self._parents, self._tables, self.node_properties):
             store.pop(name, None)
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+
 from markovia.errors import InvalidArgument, UnknownArgument
 from markovia.factors.tables.variable import State
 from markovia.models.graphical.directed_model import DirectedModel
@@ -13,6 +15,11 @@ if TYPE_CHECKING:
     from markovia.models.graphical.fitting import FittedModel, Learned, NumbersLearned
     from markovia.models.graphical.posterior_network import NetworkPosterior, NumberPosterior
     from markovia.optimise.training import Training
+
+EVIDENCE_STEPS = 500
+"""Steps of L-BFGS for the parameters of a network with functions."""
+OF_FUNCTIONS = ("epochs", "time_limit", "progress", "seed")
+"""Settings of the fit of such a network."""
 
 
 class FitVerbs(DirectedModel):
@@ -134,6 +141,12 @@ class FitVerbs(DirectedModel):
         from markovia.inference.densities.program.automatic_guides import new_encoders
         from markovia.learning.neural.named_objectives import OBJECTIVES, objective_named
         from markovia.learning.neural.parameter_fit import built, learn_parameters
+        from markovia.learning.processes.network_fit import (
+            at_the_scale_of_data,
+            fit_functions,
+            has_functions,
+            unsaid,
+        )
         from markovia.optimise.training import Training
 
         for word, value in tables.items():
@@ -152,7 +165,28 @@ class FitVerbs(DirectedModel):
             name = objective_named(name)
         begun = self.copy()
         begun._parameters = built(self._parameters, how.seed, go_on)
+        missing = unsaid(begun._parameters)
+        begun._parameters = {
+            n: p.with_value(np.ones(())) if n in missing else p for n, p in begun._parameters.items()
+        }
         problem = begun._problem(data, "auto", None, "impute")
+        if has_functions(problem):
+            if go_on or method is not None or self._guides or settings.keys() - OF_FUNCTIONS:
+                raise InvalidArgument(
+                    "rows that call a function (mk.GP) depend on each other, so that of all rows is climbed at once: "
+                    f"fit(data), with {', '.join(OF_FUNCTIONS)} as settings, without method=, guides and partial_fit"
+                )
+            if missing:
+                begun._parameters |= at_the_scale_of_data(problem, {**begun._parameters, **missing})
+                problem = begun._problem(data, "auto", None, "impute")
+            steps = how.epochs if "epochs" in settings or training is not None else EVIDENCE_STEPS
+            learned = fit_functions(problem, begun._parameters, how, steps)
+            self._parameters, self._fit, self._learned = (
+                learned.parameters,
+                (learned.record, dict(self._tables)),
+                None,
+            )
+            return self
         if made := new_encoders(problem, self._guides, how.seed):
             begun._parameters = {**begun._parameters, **made, **(self._parameters if go_on else {})}
             problem = begun._problem(data, "auto", None, "impute")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidArgument, InvalidEvidence, UnknownVariable
+from markovia.factors.covariances.process import Points
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.quantities.columns import Column, Length
 from markovia.factors.quantities.quantity import Quantity
@@ -110,7 +111,7 @@ def _number_finding(variable: Quantity, said: Any, impute: bool = False) -> Any:
     """
     if variable.domain == "input":
         return _constant(variable.name, said)
-    if isinstance(said, Interval | Soft):
+    if isinstance(said, Interval | Soft | Points):
         return Finding(variable, said)
     if said is None:
         return None

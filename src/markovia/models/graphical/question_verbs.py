@@ -285,6 +285,10 @@ class QuestionVerbs(GraphicalModel):
             return mixture_questions.expectation(function, posterior)
         if isinstance(posterior, DrawnPosterior):
             return drawn_expectation(function, posterior)
+        if hasattr(posterior, "at"):
+            raise InvalidArgument(
+                f"{names[0]!r} is a function, which is asked for at inputs: query(...).at(x).mean()"
+            )
         if isinstance(posterior, PlatedPosterior):
             raise UnsupportedModel(
                 f"an expectation over the elements of {names[0]!r} together needs draws of them: average the function over "

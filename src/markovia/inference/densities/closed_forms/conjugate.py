@@ -120,6 +120,7 @@ def closed_engine(problem: Problem, seed: int | None) -> Conjugate | None:
     holes = any(program.layout.sites[n].role == "observed" for n in program.slots)
     if (
         program.hidden
+        or program.functions is not None
         or holes
         or any(s.soft is not None for s in program.layout.sites.values())
         or not all(

@@ -36,6 +36,7 @@ if (
     TYPE_CHECKING
 ):  # what only answers need is imported with the first of them, so that naming an engine is quick
     from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior
+    from markovia.inference.densities.draws.function_draws import NodeFunction
     from markovia.inference.densities.program.program import Program
     from markovia.inference.densities.program.state_draws import LateStates, PlatedPosterior
     from markovia.inference.posterior import Posterior
@@ -48,6 +49,8 @@ STATE_DRAWS = 1000
 """Joint draws of several discrete variables where there is no number to draw."""
 SUMMED_OUT = "plated-elimination"
 """Who answers where no numbers are left to draw: all states are summed out exactly (`plated_elimination`)."""
+PROCESS = "gaussian-process"
+"""Who answers where functions are summed out, and no numbers are left to draw."""
 CLIMB = 2000
 """Steps to a peak at most."""
 
@@ -77,8 +80,13 @@ class DrawnAnswer:
 
         return LateStates(self.program.hidden, recover)
 
-    def posterior(self, names: Sequence[str], info: Info) -> "DrawnPosterior | Posterior | PlatedPosterior":
-        """Return the posterior of some quantities; its draws keep every latent one. One discrete variable has a table."""
+    def posterior(
+        self, names: Sequence[str], info: Info
+    ) -> "DrawnPosterior | Posterior | PlatedPosterior | NodeFunction":
+        """Return the posterior of some quantities; its draws keep every latent one.
+
+        One discrete variable has a table, and one function is asked for at inputs.
+        """
         drawn = self.drawn
         if len(names) == 1 and names[0] in self._states:
             weights = None if drawn.log_weights is None else _shares(drawn.log_weights)
@@ -87,8 +95,9 @@ class DrawnAnswer:
 
         masked = [n for n in names if self.program.layout.sites[n].masked]
         more = self.program.filled(drawn, masked) if masked else {}
-        return DrawnPosterior(
-            tuple(names),
+        functions = () if self.program.functions is None else self.program.functions.names
+        joint = DrawnPosterior(
+            tuple(n for n in names if n not in functions or n in drawn.draws),
             {**drawn.draws, **more},
             info,
             stats=drawn.stats,
@@ -97,6 +106,7 @@ class DrawnAnswer:
             program=self.program,
             states=self._states,
         )
+        return joint.function(names[0]) if len(names) == 1 and names[0] in functions else joint
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +153,8 @@ class DensityEngine(ABC):
             return self.draw(density)
         nothing = np.zeros((1, states, 0))
         height = log_densities(density, nothing)
-        record = Record(engine=SUMMED_OUT, exact=True)
+        functions = getattr(density.source, "functions", None)
+        record = Record(engine=SUMMED_OUT if functions is None else PROCESS, exact=True)
         return DensityDraws(
             nothing,
             constrained(density, nothing),
@@ -155,7 +166,12 @@ class DensityEngine(ABC):
     def joint(self, problem: Problem, targets: Sequence[str]) -> DrawnAnswer:
         """Return draws of all targets together."""
         program = self._program(problem)
-        drawn = self._drawn_from(program.density, 1 if len(targets) == 1 else STATE_DRAWS)
+        if program.functions is not None and (barren := program.functions.barren(targets)):
+            pieces = [piece for piece in problem.pieces if piece.names[-1] not in barren]
+            variables = {n: v for n, v in problem.variables.items() if n not in barren}
+            program = self._program(replace(problem, pieces=pieces, variables=variables, memory=None))
+        one = len(targets) == 1 and program.functions is None
+        drawn = self._drawn_from(program.density, 1 if one else STATE_DRAWS)
         record = replace(drawn.record, note="; ".join(filter(None, [program.note, drawn.record.note])))
         if program.centred and not record.converged and _hard_to_explore(record):
             names = ", ".join(
@@ -207,7 +223,13 @@ class DensityEngine(ABC):
             )
             found.update(best)
             height += float(log_share[0])
-        codes = {n: found[n][0].item() if found[n].ndim == 1 else found[n][0] for n in targets}
+        codes = {n: found[n][0].item() if found[n].ndim == 1 else found[n][0] for n in targets if n in found}
+        for name in program.functions.names if program.functions is not None else ():
+            if name in targets:  # given the rest, its own mode is its mean
+                from markovia.inference.densities.draws.function_draws import function_of
+
+                codes[name] = function_of(program, name, found, None, Info(self.name, note=program.note))
+        codes = {n: codes[n] for n in targets}
         return Ranked([Assignment(codes, height)], record)
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:

@@ -32,6 +32,8 @@ from markovia.runtime.shown import aligned, html_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from markovia.inference.densities.draws.function_draws import NodeFunction
+
 MOST_ROWS = 20
 INTERVAL = 0.9
 PREDICTIONS = 50
@@ -72,6 +74,8 @@ class DrawnPosterior(NamedDraws):
 
     def __getitem__(self, name: str) -> "DrawnPosterior | Posterior | PlatedPosterior":
         """Return the posterior of one variable, or of one element (`post["g[0]"]`): a table for a discrete one."""
+        if name in self._functions and name not in self._numbers:
+            return self.function(name)  # type: ignore[return-value]
         quantity, at, state = self._place(name)
         if quantity in self._states and state is None:
             found = self._states[quantity].posterior(self.info, self._weights)
@@ -166,6 +170,29 @@ class DrawnPosterior(NamedDraws):
         One that was loaded from a file knows its model no more, so it draws nothing anew.
         """
         return inference_data(self)
+
+    # -- functions --------------------------------------------------------------------------------------------------
+
+    def function(self, name: str | None = None) -> "NodeFunction":
+        """Return the posterior of a node that is a function (`mk.GP`), averaged over the draws in closed form."""
+        if self.program is None:
+            raise Unanswered(
+                "draws that were loaded know their model no more; ask the model again for a function at inputs"
+            )
+        from markovia.inference.densities.draws.function_draws import function_of
+
+        flat: dict[str, Any] = {n: v.reshape(-1, *v.shape[2:]) for n, v in self._numbers.items()}
+        flat |= {n: v.codes.reshape(-1, *v.codes.shape[2:]) for n, v in self._states.items()}
+        shares = None if self._weights is None else self._weights.ravel()
+        return function_of(self.program, name, flat, shares, self.info, self)
+
+    def at(self, *where: Any, member: Any = None) -> Any:
+        """Return what a function is at inputs: `at(x)`, or `at("f", x)` where there are several.
+
+        `member` says of which of the functions of a plate.
+        """
+        name, x = where if len(where) == 2 else (None, *where)
+        return self.function(name).at(x, member)
 
     # -- comparing models -------------------------------------------------------------------------------------------
 

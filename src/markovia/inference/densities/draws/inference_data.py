@@ -82,4 +82,4 @@ def unobserved(program: Program) -> Program:
 def draws_at(program: Program, fresh: Program, rows: dict[str, Array], n: int) -> dict[str, Array]:
     """Return draws of all nodes, one at each of n draws of the latent ones."""
     known = {k: np.asarray(rows[k]) for k in kept_latents(program.layout, fresh.layout) if k in rows}
-    return predictive_draws(fresh.density, fresh.nodes, known, n, 0)
+    return predictive_draws(fresh.density, fresh.nodes, known, n, 0, (program, rows))

@@ -108,8 +108,16 @@ class NamedDraws(PosteriorQuestions):
     @property
     def _shape(self) -> tuple[int, int]:
         numbers = next(iter(self._numbers.values()), None)
+        if numbers is None and not self._states:  # all that there is are functions, which are summed out
+            return 1, 1
         first: Any = next(iter(self._states.values())).codes if numbers is None else numbers
         return first.shape[0], first.shape[1]
+
+    @property
+    def _functions(self) -> Sequence[str]:
+        """The nodes that are functions."""
+        functions = getattr(self.program, "functions", None)
+        return () if functions is None else functions.names
 
     @property
     def _chains(self) -> int:
@@ -229,6 +237,10 @@ class NamedDraws(PosteriorQuestions):
                 [str(s) for s in self._states[quantity].variable.states] if quantity in self._states else []
             )
             state = words.index(word) if word in words else None
+        if name in self._functions and name not in known:
+            raise InvalidArgument(
+                f"{name!r} is a function, which is asked for at inputs: post.at({name!r}, x)"
+            )
         if quantity not in known or (state is None and not name.startswith(quantity)):
             raise InvalidArgument(
                 f"there are no draws of {name!r}{did_you_mean(name, known)}; there are {known}"

@@ -98,7 +98,8 @@ class GuidedEngine(DensityEngine):
         """Fit, and draw."""
         if self.batch is not None and density.rows() is None:
             raise InvalidArgument(
-                "batch= needs a model whose observations are rows of a plate; leave it out for all data at once"
+                "batch= needs a model whose observations are rows of a plate, which those that call one function are with "
+                "mk.GP(..., inducing=20) alone; leave it out for all data at once"
             )
         with x64(), self._clock(self.steps, "step") as clock:
             scaled = self._scaled(density)

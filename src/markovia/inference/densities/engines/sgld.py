@@ -69,7 +69,8 @@ class SGLD(DensityChains):
         whole = rows is None
         if rows is None and self.batch is not None:
             raise InvalidArgument(
-                "batch= needs a model whose observations are rows of a plate; leave it out for all data at once"
+                "batch= needs a model whose observations are rows of a plate, which those that call one function are with "
+                "mk.GP(..., inducing=20) alone; leave it out for all data at once"
             )
         count = 0 if rows is None else rows.count
         size = min(count, self.batch or max(32, count // 100))

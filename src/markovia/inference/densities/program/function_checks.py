@@ -68,6 +68,7 @@ def check_functions(layout: QuantityLayout, nodes: Nodes) -> dict[str, Any]:
         site
         for site in layout.sites.values()
         if isinstance(site.piece, FunctionNode) and not site.lags and not site.piece.by_state and site.sources
+        if site.role != "function"
     ]
     if not asked:
         return {}
@@ -102,7 +103,7 @@ def _check(
         return
     before = _numbers(nodes.call(site, env))
     for name in site.sources:
-        if name in values and name not in getattr(env[name], "indexed", ()):
+        if isinstance(values.get(name), np.ndarray) and name not in getattr(env[name], "indexed", ()):
             _warn_accidental(layout, nodes, site, name, values, others, before)
     for i, plate in enumerate(site.plates):
         if layout.lengths[plate] < 2:
@@ -110,7 +111,9 @@ def _check(
         moving = {
             name: plates.index(plate)
             for name in site.sources
-            if name in values and (plates := layout.plates_of(name)) and plate in plates
+            if isinstance(values.get(name), np.ndarray)
+            and (plates := layout.plates_of(name))
+            and plate in plates
         }
         for row in _extreme_rows([np.moveaxis(values[n], axis, 0) for n, axis in moving.items()]):
             moved = {name: _changed(values[name], axis, row) for name, axis in moving.items()}

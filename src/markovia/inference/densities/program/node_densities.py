@@ -19,6 +19,7 @@ from markovia.factors.functions.potential_node import PotentialNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.tables.variable import Variable
 from markovia.inference.densities.program.layout import BOUND_KEY, SEEN, QuantityLayout, Site
+from markovia.inference.densities.program.process_calls import CalledFunction
 from markovia.runtime.libraries import jax, jnp
 from markovia.runtime.traced_functions import tracing_problem
 
@@ -67,6 +68,8 @@ class Nodes:
         if source in layout.lengths and source not in layout.sites:
             return layout.lengths[source]
         value = env[source]
+        if isinstance(value, CalledFunction):
+            return value.called_by(site.name)
         plates = layout.plates_of(source)
         own = site.plates[:-1] if drop_last else site.plates
         if (skeleton := layout.parameters.get(source)) is not None:
@@ -110,7 +113,7 @@ class Nodes:
 
     def _argument(self, site: Site, source: str, env: Env) -> Any:
         value = self.aligned(site, source, env)
-        if site.piece.by_state:  # type: ignore[attr-defined]
+        if site.piece.by_state and source in self.layout.sites:  # type: ignore[attr-defined]
             variable: Variable = self.layout.sites[source].piece.variable
             return variable.states[int(value)]
         return value

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import InvalidEvidence, UnsupportedModel
+from markovia.factors.covariances.process import is_process
 from markovia.factors.distributions.finite_distributions import is_distribution
 from markovia.factors.functions.function_node import Flat
 from markovia.inference.densities.program.layout import QuantityLayout, Site
 from markovia.inference.densities.program.node_densities import Nodes
 from markovia.inference.densities.program.non_centred import base_of, standardisable
+from markovia.inference.densities.program.process_calls import StandIn
 from markovia.inference.densities.program.soft_evidence import between, bounded
 from markovia.runtime.libraries import jax, jnp
 
@@ -46,6 +48,14 @@ def trace(layout: QuantityLayout, nodes: Nodes, only_drawn: bool, proposed: Cont
             ]
             under[site.name] = set().union(*above)
             found, inner = _looked_at(nodes, site, env)
+            if is_process(found):
+                if site.role == "observed":
+                    raise InvalidEvidence(
+                        f"{site.name!r} is a function; what is known of it are values at inputs: given={{{site.name!r}: "
+                        "mk.Points(x, values)}"
+                    )
+                site.role, env[site.name] = "function", StandIn(site.name, bool(site.plates))
+                continue
             if not is_distribution(found):
                 _note_value(nodes, site, found, inner, env)
                 continue

@@ -13,6 +13,7 @@ import numpy as np
 from markovia.factors.functions.function_node import Flat
 from markovia.inference.densities.program.layout import QuantityLayout, Site
 from markovia.inference.densities.program.node_densities import Nodes
+from markovia.inference.densities.program.process_calls import StandIn
 from markovia.inference.densities.program.simulation import simulate
 from markovia.inference.densities.program.soft_evidence import bounded
 from markovia.runtime.array_types import Array
@@ -43,15 +44,17 @@ def probe(layout: QuantityLayout, nodes: Nodes, attempt: int = 0) -> dict[str, A
     if attempt % 2 == 0:
         return _through_supports(layout, nodes, given, rng)
     held = {s.name: _free_value(s, s.support, rng) for s in layout.sites.values() if _not_drawn(s)}
+    held |= _stand_ins(layout)
     drawn = simulate(jax.random.PRNGKey(attempt), nodes, {**given, **held}, {})
-    return {**given, **{n: _plain(v) for n, v in drawn.items() if n not in given}}
+    functions = {n: held[n] for n in held if n not in drawn}
+    return {**given, **functions, **{n: _plain(v) for n, v in drawn.items() if n not in given}}
 
 
 def _through_supports(
     layout: QuantityLayout, nodes: Nodes, given: Mapping[str, Any], rng: np.random.Generator
 ) -> dict[str, Any]:
     """Return values, first of nodes whose range is known, then of others; only endless counts are drawn as they are."""
-    values = dict(given)
+    values = {**given, **_stand_ins(layout)}
     missing = [s for s in layout.sites.values() if s.name not in values]
     for site in missing:  # a function of others may look back at nodes that come after it
         if site.role == "discrete" and site.states:
@@ -68,6 +71,11 @@ def _through_supports(
             key = jax.random.PRNGKey(int(rng.integers(2**31)))
             values[site.name] = _plain(simulate(key, nodes, values, {})[site.name])
     return values
+
+
+def _stand_ins(layout: QuantityLayout) -> dict[str, Any]:
+    """Return something to call for every node that is a function."""
+    return {s.name: StandIn(s.name, bool(s.plates)) for s in layout.sites.values() if s.role == "function"}
 
 
 def mapped(support: Any, free: Array) -> Array | None:

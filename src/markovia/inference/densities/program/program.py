@@ -22,6 +22,7 @@ from markovia.inference.densities.program.density import Density, DensityRows, S
 from markovia.inference.densities.program.draw_stats import DensityDraws
 from markovia.inference.densities.program.function_checks import check_functions
 from markovia.inference.densities.program.function_digest import digest
+from markovia.inference.densities.program.function_nodes import function_nodes
 from markovia.inference.densities.program.index_recording import recorded_index
 from markovia.inference.densities.program.layout import SEEN, QuantityLayout, Site, lay_out
 from markovia.inference.densities.program.node_densities import (
@@ -137,8 +138,10 @@ class Program:
             for s in layout.sites.values()
             if s.role == "discrete"
         }
+        self.functions = function_nodes(layout, nodes, probed)
         away = [s.name for s in layout.sites.values() if not s.centred]
         parts = [f"{', '.join(self.hidden)} summed out"] * bool(self.hidden)
+        parts += [self.functions.note] if self.functions is not None and self.functions.note else []
         parts += [f"{', '.join(away)} sampled non-centred"] * bool(away)
         self.note = "; ".join(parts)
         self.centred = [s for s in layout.sites.values() if s.scaled and s.centred]
@@ -149,6 +152,9 @@ class Program:
                 n = prod(site.free_shape) if site.holes is None else len(site.holes[0])
                 self.slots[site.name] = Slot(size, n)
                 size += n
+        for name, n in self.functions.sizes.items() if self.functions is not None else ():
+            self.slots[name] = Slot(size, n)
+            size += n
         self.needs = self._discrete_parents()
         self.via = self._indices()
         data = {**layout.data, **{f"index of {x} into {z}": i for (x, z), (i, _) in self.via.items()}}
@@ -159,7 +165,7 @@ class Program:
             constrain=self.constrain,
             start=lambda key, d: _uniform(key, size),
             data=data,
-            key=digest(layout),
+            key=digest(layout) + (self.functions.digest() if self.functions is not None else ""),
             log_jacobian=lambda u, d: sum(self.environment(u, d)[1].values(), _zero()),
             log_joint=self.log_density,
             prior=self.prior if self._proper() else None,
@@ -181,8 +187,20 @@ class Program:
 
     def environment(self, u: Any, data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the value of every node that does not depend on discrete latents, and the log Jacobians by latent."""
+        if self.functions is not None:
+            return self.functions.environment(self, u, data)
+        return self.plain_environment(u, data, {})
+
+    def plain_environment(
+        self, u: Any, data: Mapping[str, Any], functions: Mapping[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return an environment with nodes that are functions as they are given."""
         u = jnp.asarray(u)
-        env: dict[str, Any] = {**self.layout.fixed, **{k: jnp.asarray(v) for k, v in data.items()}}
+        env: dict[str, Any] = {
+            **self.layout.fixed,
+            **{k: jnp.asarray(v) for k, v in data.items()},
+            **functions,
+        }
         jacobians: dict[str, Any] = {}
 
         def place(site: Site, support: Any) -> None:
@@ -219,11 +237,17 @@ class Program:
     def constrain(self, u: Any, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return every latent quantity and deterministic node by name."""
         env, _ = self.environment(u, data)
-        return {
+        found = {
             s.name: env[s.name]
             for s in self.layout.sites.values()
+            if s.role != "function"
             if s.name in self.slots or (s.role == "deterministic" and s.name in env)
         }
+        if self.functions is not None:
+            found |= {n: self.functions.numbers(env[n]) for n in self.functions.kept}
+            gone = {n for group in self.functions.summed for n in group.functions}
+            found = {n: v for n, v in found.items() if not self.functions.below[n] & gone}
+        return found
 
     def free(self, env: Mapping[str, Any]) -> Any:
         """Return the unconstrained vector at which latent quantities have the values of an environment."""
@@ -239,17 +263,23 @@ class Program:
             if support is None:
                 support = self.nodes.spread(site, self.nodes.call(site, env), site.plates).support
             parts.append(jnp.ravel(bijection(support).inv(value)))
+        if self.functions is not None:
+            parts += [env[n] for n in self.functions.kept]
         return jnp.concatenate(parts)
 
     def prior(self, key: Any, data: Mapping[str, Any]) -> Any:
         """Return a draw of the unconstrained vector from its prior, observations that are parents as they are."""
         values = simulate(key, self.nodes, {}, data)
-        return self.free({**self.layout.fixed, **data, **values})
+        sizes = {} if self.functions is None else self.functions.sizes
+        keys = jax.random.split(jax.random.fold_in(key, 1), len(sizes) + 1)
+        white = {n: jax.random.normal(k, (size,)) for k, (n, size) in zip(keys, sizes.items(), strict=False)}
+        return self.free({**self.layout.fixed, **data, **values, **white})
 
     def _proper(self) -> bool:
         """Say whether the prior of the latent quantities can be drawn from, with the density that it is said to have."""
+        below = {} if self.functions is None else self.functions.below
         return not any(
-            (site.role == "latent" and (not site.drawable or bounded(site)))
+            (site.role == "latent" and (not site.drawable or bounded(site) or below.get(site.name)))
             or (site.role == "observed" and site.name in self.slots)
             for site in self.layout.sites.values()
         )
@@ -294,9 +324,14 @@ class Program:
 
         `left_out` are nodes whose own densities do not count.
         """
-        total, tables = _zero(), []
+        total, tables = _zero(), list[LogTable]()
+        summed: Container[str] = ()
+        if self.functions is not None:
+            summed = self.functions.summed_children
+            more, tables = self._function_terms(env, observed)
+            total = total + more
         for site in self._stochastic():
-            if (site.role == "observed" and not observed) or site.name in left_out:
+            if (site.role == "observed" and not observed) or site.name in left_out or site.name in summed:
                 continue
             axes = self._axes(site)
             if axes:
@@ -304,7 +339,7 @@ class Program:
             else:
                 total = total + jnp.sum(self._counted(site, self.nodes.log_probs(site, env[site.name], env)))
         for site in self.layout.sites.values():
-            if site.soft is not None and observed:
+            if site.soft is not None and observed and site.role != "function":
                 if (table := self._soft_table(site, env, data)) is not None:
                     tables.append(table)
                 else:
@@ -314,6 +349,47 @@ class Program:
         if tables:
             total = total + eliminate(tables, self.hidden, self.layout.lengths)
         return total
+
+    def _function_terms(self, env: Mapping[str, Any], observed: bool) -> tuple[Any, list[LogTable]]:
+        """Return the log density of standard normal numbers, and of what functions that are summed out were seen through."""
+        functions, total, tables = self.functions, _zero(), []
+        assert functions is not None
+        for name in functions.kept:
+            function = env[name]
+            white = (
+                function.white
+                if hasattr(function, "white")
+                else function.process.white[-functions.sizes[name] :]
+            )
+            total = total - 0.5 * (white @ white) - 0.5 * len(white) * np.log(2.0 * np.pi)
+            if observed and functions.points[name] is not None:
+                total = total + function.process.log_prob
+        for group in functions.summed if observed else ():
+            sizes = [self.hidden[q].states for q in group.needs]
+            every = [
+                functions.log_evidence(group, self.at_states(env, dict(zip(group.needs, at, strict=True))))
+                for at in np.ndindex(*sizes)
+            ]
+            if group.needs:
+                tables.append(LogTable(group.needs, jnp.stack(every).reshape(sizes), {}))
+            else:
+                total = total + every[0]
+        return total, tables
+
+    def at_states(self, env: Mapping[str, Any], states: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an environment with some states, and what depends on them: functions, and functions of these."""
+        now = {**env, **states}
+        for other in self.layout.sites.values() if states else ():
+            needed = self.needs[other.name]
+            if not needed or not set(needed) <= now.keys():
+                continue
+            if other.role == "deterministic":
+                now[other.name] = self.nodes.deterministic(other, now)
+            elif (
+                other.role == "function" and self.functions is not None and other.name in self.functions.kept
+            ):
+                now[other.name] = self.functions.realise(env[other.name], now)
+        return now
 
     def _counted(self, site: Site, logs: Any) -> Any:
         """Return log densities of elements over the last axes, with zero for those that are missing and not inferred."""
@@ -349,10 +425,7 @@ class Program:
                 shape = self.layout.shape_of(self.hidden[name].plates)
                 filled = jnp.full(shape, state) if shape else state
                 (earlier if axis.endswith(EARLIER) else now)[name] = filled
-            for other in self.layout.sites.values():
-                needed = self.needs[other.name]
-                if other.role == "deterministic" and needed and set(needed) <= now.keys():
-                    now[other.name] = self.nodes.deterministic(other, now)
+            now = self.at_states(now, {a: now[a] for a in chosen if not a.endswith(EARLIER)})
             if site.role == "deterministic":  # what was found about it is a likelihood
                 return likelihoods(site, now[site.name])
             return self._counted(site, self.nodes.log_probs(site, now[site.name], now, earlier))
@@ -392,7 +465,7 @@ class Program:
             for source in site.sources:
                 if source in self.hidden:
                     names[source] = None
-                elif source in found and self.layout.sites[source].role == "deterministic":
+                elif source in found and self.layout.sites[source].role in ("deterministic", "function"):
                     names.update(dict.fromkeys(found[source]))
             found[site.name] = tuple(names)
             if site.role == "deterministic" and names and site.lags:
@@ -492,6 +565,10 @@ class Program:
         """Return the log likelihood of each element of observed nodes, their own discrete variables summed out."""
         env, _ = self.environment(u, data)
         found: dict[str, Any] = {}
+        if self.functions is not None:
+            for group in self.functions.summed:
+                found |= self.functions.left_out_log_densities(group, env)
+            sites = [s for s in sites if s.name not in self.functions.summed_children]
         together: dict[tuple[str, ...], list[Site]] = {}
         for site in sites:
             axes = tuple(self._axes(site))

@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
 
 def rows_of(program: "Program") -> DensityRows | None:
-    """Return the rows of the longest plate that has such; None where there is none."""
+    """Return the rows of the longest plate that has such; None where there is none.
+
+    Rows that call a function (a Gaussian process) depend on each other, and are no such rows, unless it is known by its
+    values at inducing inputs.
+    """
+    if program.functions is not None and any(
+        program.functions.inducing.get(n) is None for n in program.functions.names
+    ):
+        return None
     layout = program.layout
     for plate in sorted(layout.lengths, key=layout.lengths.__getitem__, reverse=True):
         if layout.lengths[plate] > 1 and _is_of_rows(program, plate):
@@ -55,6 +63,8 @@ def shortened(program: "Program", plate: str, length: int) -> "Program":
     clone = copy.copy(program)
     clone.layout = layout_of_length(program.layout, plate, length)
     clone.nodes = Nodes(clone.layout, program.nodes.mapped_plate)
+    if program.functions is not None:
+        clone.functions = program.functions.of_layout(clone.layout, clone.nodes)
     return clone
 
 

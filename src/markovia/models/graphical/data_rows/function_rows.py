@@ -60,6 +60,11 @@ def log_prob(model: "GraphicalModel", values: Any, inputs: Mapping[str, Any] | N
     bare = replace(problem, findings={}, inputs={**problem.inputs, **lengths})
     program = program_of(bare, only_drawn=True)
     for site in program.layout.sites.values():
+        if site.role == "function":
+            raise InvalidEvidence(
+                f"log_prob needs a value of every node, and {site.name!r} is a function; log_evidence(given=...) is the log "
+                "density of some nodes, functions summed out"
+            )
         if site.name in columns and columns[site.name].shape[1:] != site.shape:
             raise InvalidEvidence(
                 f"{site.name!r} has shape {site.shape}, but its value has {columns[site.name].shape[1:]}"
@@ -229,9 +234,8 @@ def _new_elements(
         inputs: Any = {plate[0]: rows[[c for c in rows.columns if c not in names]]}
     else:
         inputs = None if rows is None else {n: v for n, v in rows.items() if n not in names}
-    many = next(iter(posterior.draws.values())).shape[:2]
     length = len(rows) if hasattr(rows, "columns") else posterior.program.layout.lengths[plate[0]]
-    n = max(1, min(many[0] * many[1], MOST_CELLS // length))
+    n = max(1, min(drawn_rows.count(posterior), MOST_CELLS // length))
     _, drawn = drawn_rows.predicted(model, posterior, inputs, n, generator(0))
     found = {}
     for name in names:

@@ -1,0 +1,1 @@
+"""Covariance functions: what says how alike the values of a function are at two inputs."""

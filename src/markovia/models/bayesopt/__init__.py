@@ -1,0 +1,1 @@
+"""Bayesian optimisation: the search of a minimum with few trials."""
