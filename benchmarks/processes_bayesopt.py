@@ -1,6 +1,6 @@
 """How low searches with few trials come, side by side with optuna's Gaussian process, in one run.
 
-Run: python benchmarks/processes_bayesopt.py [--seeds N] [--first SEED] [--calls N] [--noise-free]
+Run: python benchmarks/processes_bayesopt.py [--quick] [--seeds N] [--first SEED] [--calls N] [--noise-free]
 
 Branin (two parameters) and Hartmann-6, all settings at their defaults, the two libraries in turn for each seed. Printed are
 the median, the best and the worst regret (how far the lowest value is above the known minimum), how many searches ended
@@ -76,7 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--noise-free", action="store_true", help="tell both libraries that values have no noise"
     )
+    parser.add_argument("--quick", action="store_true", help="two seeds and half the calls")
     options = parser.parse_args(arguments)
+    if options.quick:
+        options.seeds, options.calls = min(options.seeds, 2), options.calls // 2
     warnings.simplefilter("ignore")
     peers: dict[str, Any] = {"markovia": by_markovia}
     try:

@@ -1,6 +1,6 @@
 """How long kernel machines take and how well they predict, side by side with scikit-learn in one run.
 
-Run: python benchmarks/processes_machines.py [--rows N] [--repeats N]
+Run: python benchmarks/processes_machines.py [--quick] [--rows N] [--repeats N]
 
 The same covariance and numbers on both sides; in turn, the least of a few repeats. Ridge and smoothers also choose lengths
 and penalties by leave-one-out, which scikit-learn's ridge does by refits in `GridSearchCV`. Relevance vectors stand beside
@@ -107,5 +107,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="a fifth of the rows, once")
     options = parser.parse_args()
-    raise SystemExit(main(options.rows, options.repeats))
+    few = (options.rows // 5, 1) if options.quick else (options.rows, options.repeats)
+    raise SystemExit(main(*few))

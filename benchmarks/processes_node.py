@@ -1,6 +1,6 @@
 """How long a Gaussian process summed out inside NUTS takes, side by side with NumPyro by hand, in one process each.
 
-Run: python benchmarks/processes_node.py [--rows N ...] [--draws D] [--repeats R]
+Run: python benchmarks/processes_node.py [--quick] [--rows N ...] [--draws D] [--repeats R]
 
 Three hyper-parameters (length, scale, noise) with the same priors, a Matern 5/2 covariance, four chains. By hand it is
 NumPyro's MultivariateNormal with the covariance matrix by its formula. "first" is the first answer of a fresh process (a
@@ -22,22 +22,21 @@ from typing import Any
 import numpy as np
 
 CHAINS = 4
-HELD: dict[str, Any] = {}
-"""NumPyro's sampler, which keeps its compiled code where it is used again."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[200])
-    parser.add_argument("--draws", type=int, default=500)
+    parser.add_argument("--draws", type=int, default=150)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--one", help="internal: who to run in this process")
+    parser.add_argument("--quick", action="store_true", help="forty rows")
     options = parser.parse_args()
     if options.one:
         alone(options.one, options.rows[0], options.draws)
         return 0
     print(f"{'rows':>5} {'who':>14}" + "".join(f"{t:>12}" for t in TITLES))
-    for n in options.rows:
+    for n in [40] if options.quick else options.rows:
         for _ in range(options.repeats):
             with tempfile.TemporaryDirectory() as empty:
                 for who, more in (
@@ -129,7 +128,7 @@ def by_numpyro(x: Any, y: Any, draws: int) -> dict[str, Any]:
 
     kernel = NUTS(model)
     settings = {"num_warmup": draws, "num_samples": draws, "num_chains": CHAINS}
-    mcmc = HELD.setdefault("mcmc", MCMC(kernel, chain_method="vectorized", progress_bar=False, **settings))
+    mcmc = MCMC(kernel, chain_method="vectorized", progress_bar=False, **settings)
     mcmc.run(jax.random.PRNGKey(0), x, y)
     return {name: np.asarray(v) for name, v in mcmc.get_samples(group_by_chain=True).items()}
 

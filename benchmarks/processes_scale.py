@@ -1,13 +1,12 @@
-"""Gaussian processes of many rows: Markov covariances, inducing points, and what a GPU is for, beside peers that are there.
+"""Gaussian processes of many rows: Markov covariances and inducing points, beside peers that are there.
 
-Run: python benchmarks/processes_scale.py [--markov N] [--sparse N] [--million] [--device N ...]
+Run: python benchmarks/processes_scale.py [--quick] [--markov N] [--sparse N] [--million]
 
 `--markov`: a Matern 3/2 with noise at irregular inputs; a value of the log evidence, a value with its gradient, and a whole
 fit from the same start (tinygp, by its quasi-separable solver, fitted by SciPy's L-BFGS-B on the same logs). `--sparse`: 5
 columns, 200 inducing points, noise .2; error and log density at 2,000 new rows, and beside it one value with gradient of
-the same bound written down in JAX. `--million`: the same function, a million rows in batches. `--device`: the exact
-evidence in blocks and conjugate gradients, where JAX computes. Times are interleaved, the least of several; processor and
-wall-clock seconds.
+the same bound written down in JAX. `--million`: the same function, a million rows in batches. Times are interleaved, the
+least of several; processor and wall-clock seconds. What a GPU is for is measured by `processes_gpu.py`.
 """
 
 # ruff: noqa: N803, N806 (letters of the literature)
@@ -21,10 +20,8 @@ from typing import Any
 import numpy as np
 
 import markovia as mk
-from markovia.learning.processes.blocked_evidence import BlockedEvidence
 from markovia.learning.processes.evidence_ascent import maximise_evidence
 from markovia.learning.processes.inducing_points import SGPR
-from markovia.learning.processes.iterative_evidence import ConjugateGradients
 from markovia.learning.processes.state_space_evidence import StateSpaceEvidence
 from markovia.learning.processes.stochastic_inducing import SVGP
 
@@ -36,17 +33,16 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--markov", type=int, default=100_000)
     parser.add_argument("--sparse", type=int, default=100_000)
     parser.add_argument("--million", action="store_true")
-    parser.add_argument("--device", type=int, nargs="*", default=[])
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
+    share = 10 if options.quick else 1
     if options.markov:
-        markov(options.markov)
+        markov(options.markov // share)
     if options.sparse:
-        sparse(options.sparse)
+        sparse(options.sparse // share)
     if options.million:
-        batches(1_000_000)
-    for n in options.device:
-        device(n)
+        batches(1_000_000 // share)
     return 0
 
 
@@ -207,47 +203,6 @@ def batches(n: int) -> None:
     print("inducing points in batches")
     line("", "processor s", "wall s", "RMSE", "NLPD", "steps")
     fitted(SVGP, n, inducing=200)
-
-
-# -- a device ---------------------------------------------------------------------------------------------------------------
-
-
-def device(n: int) -> None:
-    import jax
-
-    X, y = rows(n + 2_000)
-    X, y, new, told = X[:n], y[:n], X[n:], y[n:]
-    start = {"scaled.variance": 1.5, "rbf.length": [1.9, 1.9, 12.0, 20.0, 3.5], "white.variance": 0.04}
-    whole = (k.Scaled(None, k.RBF(ard=True)) + k.White()).started(X, y).with_values(start, keep=True)
-    print(f"{n:,} rows on {jax.devices()[0]}")
-    line("", "wall s", "again", "log evidence", "RMSE", "NLPD")
-    for kind in (BlockedEvidence, ConjugateGradients):
-        try:
-            method = kind(X, y)
-        except mk.errors.TooLarge as error:
-            line(f"{kind.name}: {error}")
-            continue
-        for name, task in (
-            ("value", lambda method=method: method.evidence(whole.with_values(start))),
-            ("value and gradient", lambda method=method: method.evidence(whole)),
-        ):
-            walls, found = [], None
-            for _ in range(2):
-                wall = perf_counter()
-                found = task()
-                walls.append(perf_counter() - wall)
-            line(f"{method.name}: {name}", *walls, found[0])
-        wall = perf_counter()
-        post = method.posterior(whole)
-        away = post.mean_function()(new) - told
-        line(
-            f"{method.name}: posterior and means",
-            perf_counter() - wall,
-            "",
-            "",
-            float(np.sqrt(np.mean(away**2))),
-        )
-        print(f"  {post.info.note}")
 
 
 if __name__ == "__main__":

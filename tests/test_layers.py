@@ -69,6 +69,7 @@ ROOMS = {
         ("topics",), ("deep",), ("gallery",), ("",),
     ],
     "studio": [("documents",), ("jobs", "sharing", "http"), ("",)],
+    "cli": [("terminal",), ("",)],
 }  # fmt: skip
 """The rooms of a layer, in the order in which they may import each other; "" is the layer's own folder."""
 FRONT_DOORS = {
@@ -349,7 +350,7 @@ def test_no_file_lacks_a_subject_and_no_folder_is_crowded():
     for path in source_files():
         assert path.stem not in {"utils", "helpers", "misc", "common"}, path
     folders = {p.parent for p in source_files()}
-    assert max(len(list(folder.glob("*.py"))) for folder in folders) <= 31
+    assert max(len(list(folder.glob("*.py"))) for folder in folders) <= 30
 
 
 def test_tests_lie_where_the_code_they_test_lies():

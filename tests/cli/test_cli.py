@@ -22,10 +22,10 @@ from typer.testing import CliRunner
 
 import markovia as mk
 from command_line import answer, complaint, run
-from markovia.cli import loading
 from markovia.cli.app import app
-from markovia.cli.completion import whole_words
 from markovia.cli.evidence import read_given, read_names
+from markovia.cli.terminal import loading
+from markovia.cli.terminal.completion import whole_words
 from markovia.graphs.separation.open_paths import open_paths
 from markovia.inference.densities.draws.density_engine import DensityEngine
 

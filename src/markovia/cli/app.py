@@ -12,9 +12,9 @@ import typer
 from typer.core import TyperGroup
 
 from markovia import __version__
-from markovia.cli.completion import complete_whole_words, completing_bash
-from markovia.cli.loading import FileError
-from markovia.cli.options import DECLARED, option
+from markovia.cli.terminal.completion import complete_whole_words, completing_bash
+from markovia.cli.terminal.loading import FileError
+from markovia.cli.terminal.options import DECLARED, option
 from markovia.errors import MarkoviaError, TooLarge
 
 COMMANDS = (

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.cli import options
-from markovia.cli.loading import writing
-from markovia.cli.options import command, option
-from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import writing
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import print_json, say
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, check_known
 

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from markovia.cli import options
-from markovia.cli.loading import FileError, complete_model, open_anything, writing
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import print_json, say, show_table
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import FileError, complete_model, open_anything, writing
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import print_json, say, show_table
 from markovia.errors import InvalidArgument, TooLarge
 from markovia.graphs.comparison.comparison import GraphComparison, compare_graphs
 from markovia.graphs.comparison.intervention_distance import SIDBounds

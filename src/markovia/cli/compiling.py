@@ -2,9 +2,9 @@
 
 from typing import Annotated
 
-from markovia.cli import options
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import print_json, say
+from markovia.cli.terminal import options
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import print_json, say
 
 
 @command("markovia compile", "markovia compile loopy-bp gibbs", name="compile")

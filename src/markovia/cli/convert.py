@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-from markovia.cli import options
-from markovia.cli.loading import (
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import (
     STREAM,
     FileError,
     complete_format,
@@ -15,8 +15,8 @@ from markovia.cli.loading import (
     without_table,
     writing,
 )
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import heading, print_json, say
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import heading, print_json, say
 from markovia.errors import InvalidArgument, UnknownFormat, UnsupportedModel
 
 

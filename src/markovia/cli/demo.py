@@ -4,9 +4,9 @@ from math import exp
 from textwrap import wrap
 from typing import Any
 
-from markovia.cli import options
-from markovia.cli.options import command
-from markovia.cli.output import bar, number, print_json, say, show_table
+from markovia.cli.terminal import options
+from markovia.cli.terminal.options import command
+from markovia.cli.terminal.output import bar, number, print_json, say, show_table
 
 WIDTH = 100
 BAR = 20

@@ -6,11 +6,11 @@ from markovia.causal.estimation.adjustment.estimates import MEASURES
 from markovia.causal.estimation.effect import TARGETS
 from markovia.causal.estimation.effect import effect as estimate_effect
 from markovia.causal.estimation.methods import METHODS
-from markovia.cli import options
 from markovia.cli.identify import graph_of, names_of
-from markovia.cli.options import command, option
-from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file
+from markovia.cli.terminal import options
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import print_json, say
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument
 

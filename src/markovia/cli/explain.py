@@ -3,11 +3,19 @@
 from math import exp, isfinite, isnan
 from typing import Annotated, Any
 
-from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given, read_names, said
-from markovia.cli.loading import complete_variable, open_model, require_tables
-from markovia.cli.options import command, option
-from markovia.cli.output import heading, info_document, number, print_json, provenance, say, show_table
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import complete_variable, open_model, require_tables
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import (
+    heading,
+    info_document,
+    number,
+    print_json,
+    provenance,
+    say,
+    show_table,
+)
 from markovia.inference.posterior import Explanation
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from markovia.cli import options
 from markovia.cli.convert import write_model, written
-from markovia.cli.loading import STREAM, open_model, writing
-from markovia.cli.options import command, option
-from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import data_file
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import STREAM, open_model, writing
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import heading, print_json, say
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.learning.incomplete.em import EM
 from markovia.learning.tables.priors import BDeu, Prior, as_prior

@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.cli import options
-from markovia.cli.loading import save_picture
-from markovia.cli.options import command, option
-from markovia.cli.output import number, print_json, say, show_table
 from markovia.cli.rows import data_file, names_file, records, refuse_two_outputs, write_csv
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import save_picture
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import number, print_json, say, show_table
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, Unanswered, check_known, did_you_mean
 

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.cli import options
-from markovia.cli.loading import STREAM, open_anything, writing
-from markovia.cli.options import command, option
-from markovia.cli.output import print_json, say
 from markovia.cli.rows import data_file, refuse_two_outputs, write_rows
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import STREAM, open_anything, writing
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import print_json, say
 from markovia.data.sequences.sequences import Sequences, read_sequences
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, UnknownVariable, UnsupportedModel

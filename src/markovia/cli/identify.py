@@ -11,10 +11,10 @@ from markovia.causal.identification.front_door import front_door_sets
 from markovia.causal.identification.identify import identify as find_formula
 from markovia.causal.identification.instruments import instruments
 from markovia.causal.problem import Problem
-from markovia.cli import options
-from markovia.cli.loading import open_anything
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import print_json, say
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import open_anything
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import print_json, say
 from markovia.errors import NotIdentifiable
 
 _EDGE = re.compile(r"->|<-|--|o-o|@-|\{")

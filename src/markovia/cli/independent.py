@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Annotated, Any
 
-from markovia.cli import options
 from markovia.cli.evidence import read_names
-from markovia.cli.loading import complete_variable, open_model
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import heading, print_json, say
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import complete_variable, open_model
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import heading, print_json, say
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.trails import Trail, every_trail
 from markovia.graphs.kinds.undirected import UndirectedGraph

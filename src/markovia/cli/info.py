@@ -4,10 +4,10 @@ from collections import Counter
 from math import prod
 from typing import Annotated, Any
 
-from markovia.cli import options
-from markovia.cli.loading import open_model
-from markovia.cli.options import command, option
-from markovia.cli.output import heading, print_json, say, show_table
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import open_model
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import heading, print_json, say, show_table
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.graphs.triangulation.triangulation import treewidth_of_order, triangulate
 from markovia.models.graphical.bayesian_network import BayesianNetwork

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from markovia.cli import options
 from markovia.cli.convert import write_model, written
 from markovia.cli.fit import read_prior
-from markovia.cli.loading import STREAM, save_picture, writing
-from markovia.cli.options import command, option
-from markovia.cli.output import number, print_json, say, show_table
 from markovia.cli.rows import data_file
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import STREAM, save_picture, writing
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import number, print_json, say, show_table
 from markovia.errors import InvalidArgument, UnsupportedModel
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import MixedGraph

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from markovia.cli import options
-from markovia.cli.options import command
-from markovia.cli.output import print_json, say, show_table
+from markovia.cli.terminal import options
+from markovia.cli.terminal.options import command
+from markovia.cli.terminal.output import print_json, say, show_table
 from markovia.models.gallery.bundled import bundled_names
 
 QUESTIONS = {"query": "marginals", "map": "best", "sample": "sample", "log_partition": "log_mass"}

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
-from markovia.cli import options
 from markovia.cli.evidence import read_names
-from markovia.cli.loading import complete_variable, open_model, require_tables
-from markovia.cli.options import command, option
-from markovia.cli.output import heading
 from markovia.cli.rows import data_file, refuse_two_outputs, write_rows
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import complete_variable, open_model, require_tables
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import heading
 from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument
 from markovia.models.graphical.model import Model

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given, read_names, said
-from markovia.cli.loading import complete_variable, open_model, require_tables
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import (
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import complete_variable, open_model, require_tables
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import (
     bar,
     console,
     heading,

@@ -4,12 +4,12 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given
-from markovia.cli.loading import STREAM, open_model, writing
-from markovia.cli.options import command, option
-from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import refuse_two_outputs
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import STREAM, open_model, writing
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import heading, print_json, say
 
 
 @command(

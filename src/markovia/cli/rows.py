@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from markovia.cli.loading import STREAM, FileError, writing
-from markovia.cli.output import print_json, say
+from markovia.cli.terminal.loading import STREAM, FileError, writing
+from markovia.cli.terminal.output import print_json, say
 from markovia.errors import InvalidArgument, MarkoviaError
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from markovia.cli import options
 from markovia.cli.evidence import intervened, read_given
-from markovia.cli.loading import open_model, require_tables
-from markovia.cli.options import command, option
-from markovia.cli.output import heading, print_json, say
 from markovia.cli.rows import names_file, records, refuse_two_outputs, write_csv
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import open_model, require_tables
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import heading, print_json, say
 from markovia.models.graphical.model import Model
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import numpy as np
 
-from markovia.cli import options
-from markovia.cli.loading import open_model, require_tables
-from markovia.cli.options import command, option
-from markovia.cli.output import heading, number, print_json, say, show_table
 from markovia.cli.rows import data_file
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import open_model, require_tables
+from markovia.cli.terminal.options import command, option
+from markovia.cli.terminal.output import heading, number, print_json, say, show_table
 from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.models.graphical.model import Model

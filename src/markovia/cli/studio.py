@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Annotated
 
-from markovia.cli import options
-from markovia.cli.loading import STREAM, FileError, complete_model
-from markovia.cli.options import argument, command, option
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import STREAM, FileError, complete_model
+from markovia.cli.terminal.options import argument, command, option
 
 
 @command("markovia studio", "markovia studio model.bif", "markovia studio models/ --port 8765")

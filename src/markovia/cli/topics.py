@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from markovia.cli import options
-from markovia.cli.loading import writing
-from markovia.cli.options import argument, command, option
-from markovia.cli.output import print_json, say, show_table
 from markovia.cli.rows import write_csv
+from markovia.cli.terminal import options
+from markovia.cli.terminal.loading import writing
+from markovia.cli.terminal.options import argument, command, option
+from markovia.cli.terminal.output import print_json, say, show_table
 
 
 @command(

@@ -8,7 +8,7 @@ from typing import Any
 from markovia import io
 from markovia.cli.independent import explain_separation
 from markovia.cli.info import describe
-from markovia.cli.output import heading
+from markovia.cli.terminal.output import heading
 from markovia.errors import ImpossibleEvidence
 from markovia.models.gallery.examples import asia
 from markovia.models.graphical.bayesian_network import BayesianNetwork

@@ -308,7 +308,8 @@ def engine_for(
             if "potential" not in problem.kinds and not problem.partly_seen & {*names}:  # which are drawn
                 closed = resolve(_CLOSED_FORM)(problem, found.seed)  # type: ignore[attr-defined]
         except UnsupportedModel:
-            if not problem.guides:  # which may propose what cannot be summed out
+            # guides may propose what cannot be summed out, and what is barren does not have to be
+            if not problem.guides and problem.bare(names) is problem:
                 raise
         if closed is not None:
             return closed

@@ -155,8 +155,13 @@ class Problem:
         """
         if len(self.kinds) < 2:
             return self
+        bare = self.bare(targets)
+        return self if bare.kinds == self.kinds else bare
+
+    def bare(self, targets: Iterable[str]) -> "Problem":
+        """Return the problem of the relevant pieces; itself where all are."""
         pieces = self.relevant(targets)
-        if {piece.kind for piece in pieces} == self.kinds:
+        if len(pieces) == len(self.pieces):
             return self
         kept = set(map(id, pieces))
         barren = {piece.names[-1] for piece in self.pieces if id(piece) not in kept}

@@ -106,11 +106,12 @@ def test_far_away_the_prior_comes_back(known):
     assert post.at(1e6).var() == pytest.approx(1.3)
 
 
-def test_children_that_nobody_saw_leave_the_answer_exact():
+@pytest.mark.parametrize("family", [dist.Exponential, dist.Poisson])
+def test_children_that_nobody_saw_leave_the_answer_exact(family):
     m = mk.BayesianNetwork()
     m.add("f", mk.GP(1.3 * k.RBF(length=1.2)))
     m.add("y", lambda f, x: dist.Normal(f(x), 0.3), plate="row")
-    m.add("later", lambda f, x: dist.Exponential(jnp.exp(f(x))), plate="row")
+    m.add("later", lambda f, x: family(jnp.exp(f(x))), plate="row")
     m.add("cost", lambda later: 2.0 * later, plate="row")
     post = m.query("f", given=GIVEN)
     assert post.info.exact

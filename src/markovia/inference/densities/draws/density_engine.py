@@ -165,11 +165,7 @@ class DensityEngine(ABC):
 
     def joint(self, problem: Problem, targets: Sequence[str]) -> DrawnAnswer:
         """Return draws of all targets together."""
-        program = self._program(problem)
-        if program.functions is not None and (barren := program.functions.barren(targets)):
-            pieces = [piece for piece in problem.pieces if piece.names[-1] not in barren]
-            variables = {n: v for n, v in problem.variables.items() if n not in barren}
-            program = self._program(replace(problem, pieces=pieces, variables=variables, memory=None))
+        program = self._told(problem, targets)
         one = len(targets) == 1 and program.functions is None
         drawn = self._drawn_from(program.density, 1 if one else STATE_DRAWS)
         record = replace(drawn.record, note="; ".join(filter(None, [program.note, drawn.record.note])))
@@ -259,6 +255,20 @@ class DensityEngine(ABC):
         from markovia.inference.densities.program.program import program_of
 
         return program_of(problem, self.reparameterize)
+
+    def _told(self, problem: Problem, targets: Sequence[str]) -> "Program":
+        """Return the density of a problem; without barren nodes where these would refuse it, or keep functions in it.
+
+        Elsewhere they are drawn along, so that a posterior has them.
+        """
+        try:
+            program = self._program(problem)
+        except UnsupportedModel:
+            if (bare := problem.bare(targets)) is problem:
+                raise
+            return self._program(bare)
+        bare = problem if program.functions is None else problem.bare(targets)
+        return program if bare is problem else self._program(bare)
 
     def _clock(self, total: int, unit: str = "draw") -> Clock:
         return Clock(self.time_limit, self.progress, total=total, unit=unit, name=self.name)

@@ -185,27 +185,6 @@ class FunctionNodes:
                     f"{site.name!r} is a process that depends on another one; let a child call both instead: g(f(x))"
                 )
 
-    def barren(self, targets: Sequence[str]) -> set[str]:
-        """Return nodes below functions that tell nothing of some targets, unobserved as they and what follows them are."""
-        needed = {
-            *targets,
-            *(s.name for s in self.layout.sites.values() if s.role == "observed" or s.soft is not None),
-        }
-        for site in reversed(self.layout.sites.values()):
-            if site.name in needed:
-                needed |= {*site.sources, *(lag.node for lag in site.lags.values())}
-        loose = {
-            s.name
-            for s in self.layout.sites.values()
-            if s.role in ("latent", "discrete")
-            and self.below[s.name] & {*self.names}
-            and s.name not in needed
-        }
-        for site in self.layout.sites.values():  # and what is computed from them
-            if loose & {*site.sources}:
-                loose.add(site.name)
-        return loose
-
     def _at(self, probed: Env) -> dict[str, Any]:
         return {**self.hidden, **{k: v for k, v in probed.items() if k not in self.all}}
 

@@ -5,7 +5,12 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from markovia.cli.loading import complete_assignment, complete_engine, complete_format, complete_model
+from markovia.cli.terminal.loading import (
+    complete_assignment,
+    complete_engine,
+    complete_format,
+    complete_model,
+)
 from markovia.errors import InvalidArgument
 
 _Function = TypeVar("_Function", bound=Callable[..., None])

@@ -1,0 +1,1 @@
+"""How commands meet the terminal: what they declare, open and print, and what completes itself."""
