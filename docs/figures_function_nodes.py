@@ -38,8 +38,8 @@ def function_node() -> Any:
     m.add("f", mk.GP(k.RBF(length=1.0)))
     m.add("y", lambda f, x: dist.Normal(f(x), 0.05), plate="row")
     m.add("slope", lambda f, top: dist.Normal(f.grad(top), 0.05), plate="touch")
-    seen = {"x": np.array([0.0, 2.0]), "y": np.array([0.0, 0.4]), "touch": 1}
-    touched = {"top": np.array([0.8, 3.6]), "slope": np.array([0.0, -0.8])}
+    seen = {"x": np.array([0.0, 2.0]), "y": np.array([0.0, 0.4]), "top": np.array([0.8, 3.6])}
+    touched = {"slope": np.array([0.0, -0.8])}
     there = np.linspace(-0.7, 4.7, 300)
     for given, colour, name in (
         (seen, "0.65", "values alone"),
@@ -49,8 +49,8 @@ def function_node() -> Any:
         low, high = found.interval(0.9)
         right.fill_between(there, low, high, color=colour, alpha=0.25, linewidth=0)
         right.plot(there, found.mean(), color=colour, label=name)
-    values = m.query("f", given={**seen, **touched}).at(touched["top"]).mean()
-    for x, y, slope in zip(touched["top"], values, touched["slope"], strict=True):
+    values = m.query("f", given={**seen, **touched}).at(seen["top"]).mean()
+    for x, y, slope in zip(seen["top"], values, touched["slope"], strict=True):
         right.plot([x - 0.35, x + 0.35], [y - 0.35 * slope, y + 0.35 * slope], color=ACCENT, linewidth=2.2)
     right.plot(seen["x"], seen["y"], "o", color=style.INK)
     right.set(xlabel="x", ylabel="f")
