@@ -35,9 +35,9 @@ from processor_times import SAMPLERS, Meter, merged
 mpl.use("Agg")
 # collecting and tracing make millions of objects that stay, and need not be looked through every few hundred
 gc.set_threshold(50_000, 20, 20)
-EXAMPLES = 6
+EXAMPLES = 5
 """How many examples a property is tried on by `make test`; `make test-all` tries as many as it says, others each time."""
-SEEDS = 12
+SEEDS = 8
 """On how many of its random models (the values of its parameter `seed`) `make test` tries a test; the others are slow."""
 settings.register_profile("markovia", deadline=None, derandomize=True)
 settings.register_profile("explore", deadline=None)

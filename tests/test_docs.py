@@ -36,6 +36,8 @@ SAMPLED = {
     "learning_undirected_models.md", "mcmc_or_variational.md", "particle_filters.md", "state_space_models.md",
     "structure_from_big_data.md", "topic_relatives.md", "tracking_a_target.md", "undirected_structure.md",
     "worked_bayesian_models.md",
+    "vae.md", "flows.md", "gans.md", "diffusion.md", "belief_nets.md", "boltzmann_machines.md", "deep_nodes.md",
+    "energy_models.md", "functions_in_networks.md", "gaussian_process_classification.md", "networks_from_scratch.md",
 }  # fmt: skip
 """Pages that compile, sample or learn for five seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}

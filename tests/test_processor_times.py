@@ -85,5 +85,10 @@ def test_the_script_prints_families_and_fails_where_the_sum_is_overdrawn(tmp_pat
     assert "over a minute" not in capsys.readouterr().out
 
 
+def test_a_faster_machine_gives_no_smaller_budget():
+    assert slowness([0.5 * PROBE] * 3) == 1.0
+
+
 def test_the_classes_whose_examples_are_left_to_all_tests_are_there():
-    assert all(hasattr(mk.engines, name) or hasattr(mk, name) for name in SAMPLERS)
+    places = (mk.engines, mk, mk.deep, mk.networks)
+    assert all(any(hasattr(place, name) for place in places) for name in SAMPLERS)

@@ -441,6 +441,7 @@ def test_every_engine_is_listed_with_the_questions_it_answers():
     assert "  distribution, gaussian, table  " in lines["nuts"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_answers_a_query_or_says_that_it_does_not(name):
     words = ["query", "asia", "lung", *SMOKER, "--engine", name]
@@ -461,6 +462,7 @@ def test_every_engine_answers_a_query_or_says_that_it_does_not(name):
         assert told["info"]["engine"] == name or name == "auto"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENGINES)
 def test_every_engine_explains_or_says_that_it_does_not(name):
     words = ["map", "sprinkler", "--given", "wet=yes", "--engine", name]
@@ -550,6 +552,7 @@ def test_demo_json_agrees_with_the_library():
 # -- bad input --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
@@ -821,6 +824,7 @@ def test_a_dash_that_cannot_work_gets_one_sentence(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "redirection"),
     [

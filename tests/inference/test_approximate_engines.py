@@ -302,6 +302,7 @@ def check_draws(name, case, given):
         assert not given
 
 
+@pytest.mark.slow
 @answering("marginals")
 def test_odd_models_have_posteriors_or_a_clear_error(name):
     for odd in ODD:
@@ -330,6 +331,7 @@ def test_odd_models_have_draws_of_positive_weight(name):
             check_draws(name, *ODD[odd])
 
 
+@pytest.mark.slow
 @every_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_on_random_models_of_every_kind(name, kind):
@@ -438,6 +440,7 @@ def test_asking_does_not_change_the_model(name):
         assert np.array_equal(piece.values, values)
 
 
+@pytest.mark.slow
 @every_engine
 def test_a_short_time_limit_is_kept_more_or_less(name):
     grid = mk.generators.ising_grid(12, 12, coupling=0.3, seed=2)

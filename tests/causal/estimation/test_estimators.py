@@ -236,6 +236,7 @@ def coverage(world, repetitions, start, worlds=WORLDS):
     return errors, int(sum(inside)), found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("world", QUICK)
 def test_an_estimator_is_unbiased_and_its_errors_are_neither_too_small_nor_too_large(world):
     errors, covered, found = coverage(world, 100, 10_000)

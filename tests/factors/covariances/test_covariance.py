@@ -126,6 +126,7 @@ def test_the_matrix_is_one_of_covariances(name):
         np.testing.assert_allclose(cov.value(A, A), cov.value(A), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MADE)
 def test_numpy_and_jax_say_the_same(name):
     cov, (A, C) = MADE[name](), rows(name)

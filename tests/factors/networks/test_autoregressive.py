@@ -28,6 +28,7 @@ def shaken(recipe, by=0.5):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_probabilities_sum_to_one_and_samples_follow(name):
     with x64():

@@ -131,6 +131,7 @@ def test_levels_are_those_of_a_chain(schedule):
     assert at.share[0] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variance", ["fixed small", "fixed large"])
 def test_the_bound_is_the_sum_of_divergences(variance):
     law = exact_law(variance=variance)
@@ -174,6 +175,7 @@ def test_the_score_is_the_gradient_of_the_noisy_density_in_the_elements_units():
     assert abs(found - (log_density(5 + 1e-4) - log_density(5 - 1e-4)) / 2e-4) < 1e-6
 
 
+@pytest.mark.slow
 def test_a_unit_is_a_change_of_variables():
     plain, scaled = exact_law(), exact_law(location=(7.0,), scale=(1e-9,))
     with x64():
@@ -183,6 +185,7 @@ def test_a_unit_is_a_change_of_variables():
     np.testing.assert_allclose(draws(scaled, 5), 7 + 1e-9 * draws(plain, 5), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_fewer_steps_without_noise_are_linear_for_a_normal_element():
     law = exact_law(steps=60, sampler="ddim", sampling_steps=6)
     at = noise_levels("cosine", 60)
@@ -199,6 +202,7 @@ def test_fewer_steps_without_noise_are_linear_for_a_normal_element():
     assert abs(draws(noisy, 4000).std() / chain_moments(exact_law(variance="fixed small")) ** 0.5 - 1) < 0.05
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", PATHS)
 def test_the_flow_of_a_path_has_the_density_of_the_elements(path):
     prediction = "velocity" if path == "flow" else "noise"
@@ -217,6 +221,7 @@ def test_the_flow_of_a_path_has_the_density_of_the_elements(path):
     np.testing.assert_allclose(drawn.std(0), np.array([3.0, 1.0]) * np.sqrt(means.var(0) + 0.25), rtol=0.05)
 
 
+@pytest.mark.slow
 def test_an_estimated_divergence_is_right_on_average():
     settings = {"schedule": "flow", "steps": 20, "prediction": "velocity"}
     means = [[1.0, 0.0], [-1.0, 0.5]]
@@ -229,6 +234,7 @@ def test_an_estimated_divergence_is_right_on_average():
     assert not hasattr(law, "log_prob")
 
 
+@pytest.mark.slow
 def test_guidance_by_an_exact_classifier_draws_that_component():
     means, variance = np.array([[2.0], [-1.0]]), 0.2
     at = noise_levels("cosine", 40)
@@ -247,6 +253,7 @@ def test_guidance_by_an_exact_classifier_draws_that_component():
     assert abs(found.std() / alone.std() - 1) < 0.06
 
 
+@pytest.mark.slow
 def test_guidance_without_a_classifier_exaggerates_the_context():
     means = np.array([[1.0], [-1.0]])
     code = jnp.asarray(0)
@@ -263,6 +270,7 @@ def test_guidance_without_a_classifier_exaggerates_the_context():
     assert draws(law, 2000, code).mean() > plain.mean() + 0.1
 
 
+@pytest.mark.slow
 def test_a_learned_variance_is_between_the_two_and_in_the_bound():
     recipe = mk.networks.denoiser(2, hidden=8, layers=1, learned_variance=True)
     net = recipe.build(0)
@@ -285,6 +293,7 @@ def test_a_learned_variance_is_between_the_two_and_in_the_bound():
     assert abs(a[0] - b[0]) < 4 * np.hypot(a[1], b[1])
 
 
+@pytest.mark.slow
 def test_bad_settings_say_what_is_right():
     net = mk.networks.denoiser(2, hidden=4, layers=1).build(0)
     with pytest.raises(InvalidArgument, match="schedule= is one of"):

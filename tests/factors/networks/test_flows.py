@@ -67,6 +67,7 @@ def test_round_trip_and_determinants(name):
             assert log_det == 0
 
 
+@pytest.mark.slow
 def test_gradients_of_inverses_that_are_solved():
     """The planar inverse is found by halving; derivatives by its argument and numbers go through, the second, too."""
     with x64():
@@ -87,6 +88,7 @@ def test_gradients_of_inverses_that_are_solved():
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["planar alone", "NICE", "spline of two", "continuous of two", "one number"])
 def test_densities_integrate_to_one(name):
     more = {

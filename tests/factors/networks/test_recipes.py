@@ -44,6 +44,7 @@ def arguments_of(shapes, seed=0):
     return [rng.normal(size=shape) if shape else 0.3 for shape in shapes]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_every_recipe_is_built_called_pickled_and_saved(case, tmp_path):
     recipe, shapes, wanted = CASES[case]
@@ -122,6 +123,7 @@ def test_recurrent_steps_by_hand():
     np.testing.assert_allclose(back(x[::-1])[::-1], net(x), atol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnn", "lstm", "gru"])
 def test_directions_say_what_a_step_has_seen(name):
     x = np.random.default_rng(1).normal(size=(5, 2))
@@ -133,6 +135,7 @@ def test_directions_say_what_a_step_has_seen(name):
         assert [i for i in range(5) if apart[i] > 1e-7] == moved
 
 
+@pytest.mark.slow
 def test_attention_by_hand_and_who_sees_whom():
     x = np.random.default_rng(2).normal(size=(4, 3))
     net = nets.attention(3, 2, width=4, heads=1, layers=1, positions=False).build(0)
@@ -156,6 +159,7 @@ def test_attention_by_hand_and_who_sees_whom():
     assert not np.allclose(placed(x)[:3], placed(x[:3]), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_a_unet_sees_time_context_and_far_pixels():
     net = nets.unet((8, 8), channels=(4, 4), hidden=8, context=1).build(0)
     x = np.random.default_rng(0).normal(size=(8, 8))
@@ -170,6 +174,7 @@ def test_a_unet_sees_time_context_and_far_pixels():
 # -- what does not fit --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("recipe", "given", "said"),
     [

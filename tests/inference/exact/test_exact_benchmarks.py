@@ -219,6 +219,7 @@ def test_partition_functions_are_the_published_ones(request, engine, name):
     check_partition_function(request, name, engine)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK_UAI)
 @pytest.mark.parametrize("engine", TREES)
 def test_marginals_are_the_published_ones(request, engine, name):

@@ -112,6 +112,7 @@ def test_best_explanations_and_marginal_map_are_the_largest_entries(engine, case
         check_best(case, given, logs, engine, m, some_of(rng, case.cards, 4))
 
 
+@pytest.mark.slow
 @every_exact_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_question_on_models_of_every_kind(engine, kind):
@@ -360,6 +361,7 @@ def check_predictions(case, rows, targets, tables, modes):
             assert p[modes[t].iloc[i]] == pytest.approx(p.max(), abs=1e-10)
 
 
+@pytest.mark.slow
 @every_exact_engine
 def test_hundreds_of_rows_with_missing_cells_are_answered_as_one_by_one(engine):
     import pandas as pd

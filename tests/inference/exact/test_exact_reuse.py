@@ -67,6 +67,7 @@ def check_sequence(seed, engine, steps):
     check_marginals(case, {}, log_weights(case), engine) if log_sum(log_weights(case)) > -np.inf else None
 
 
+@pytest.mark.slow
 @every_exact_engine
 def test_evidence_entered_changed_and_retracted_leaves_no_trace(engine):
     for seed in range(15):
@@ -332,6 +333,7 @@ def edit_factors(model, rng, serial):
         model.rename(str(rng.choice(model.variables)), f"name{serial}")
 
 
+@pytest.mark.slow
 @every_exact_engine
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_edited_model_gives_fresh_answers(engine, kind):

@@ -126,6 +126,7 @@ def test_one_feature_need_not_be_in_a_list():
 # -- conditional fields from textbooks -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_field_without_edges_is_a_logistic_regression_with_twice_the_weight():
     """p(y | x) = exp(y w.x) / (exp(w.x) + exp(-w.x)) = 1 / (1 + exp(-2 y w.x)) for y = -1, +1."""
     rng = np.random.default_rng(0)

@@ -111,6 +111,7 @@ def exact_chains(field, p, count, seed=0):
     return {k: jnp.asarray(np.array([whole[i][k] for i in at])) for k in range(0, len(field.layers), 2)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("field", "method"), [(RBM, "pcd"), (RBM, "parallel-tempering"), (DBM, "pcd")])
 def test_chains_of_the_model_give_the_gradient_of_the_likelihood(field, method):
     p = parameters_of(field, 2, 0.7)
@@ -142,6 +143,7 @@ def test_chains_of_the_model_give_the_gradient_of_the_likelihood(field, method):
     assert all(np.abs(found[n] - wanted[n]).max() < room for n in wanted)
 
 
+@pytest.mark.slow
 def test_contrastive_divergence_and_mean_field_begin_at_the_rows():
     p, rows = parameters_of(RBM, 3, 0.01), unit_states(RBM.layers[0])
     chosen = np.random.default_rng(0).integers(0, 8, 20_000)
@@ -159,6 +161,7 @@ def test_contrastive_divergence_and_mean_field_begin_at_the_rows():
     assert np.abs(exact).max() > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", [RBM, DBM, STATES])
 def test_a_sweep_leaves_the_model_as_it_is(field):
     p = parameters_of(field, 4)
@@ -207,6 +210,7 @@ def test_annealing_agrees_with_the_exact_sum(field):
     assert found.error < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["binary", "spin", "gaussian", "relu"])
 def test_units_are_the_families_they_say(kind):
     """Normaliser, mean and draws of single units against sums and quadrature."""
@@ -234,6 +238,7 @@ def test_units_are_the_families_they_say(kind):
         ).all()
 
 
+@pytest.mark.slow
 def test_texts_are_counted_words():
     """All texts of three words, one after the other."""
     field = LayeredField((UnitLayer("replicated softmax", 3), UnitLayer("binary", 2)))

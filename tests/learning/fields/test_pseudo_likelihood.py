@@ -128,6 +128,7 @@ def test_it_is_consistent_on_a_small_ising_model():
     assert exact.log_likelihood - found.log_likelihood < 20
 
 
+@pytest.mark.slow
 def test_stochastic_gradients_look_at_a_few_rows_a_step():
     v, features, w, data = random_case(21, n_rows=400)
     data = CodedTable(v, data.codes)

@@ -167,6 +167,7 @@ def test_discrepancy_is_the_unbiased_mmd_and_rows_that_fill_up_do_not_count():
         assert np.isfinite(float(discrepancy(x[:1], y[:1], jnp.ones(1), widths)))
 
 
+@pytest.mark.slow
 def test_spectral_networks_have_slopes_of_at_most_one_and_sums_of_pyramids_begin_where_they_were():
     matrix = jnp.asarray(RNG.normal(size=(6, 4)))
     exact = np.linalg.svd(matrix, compute_uv=False)[0]
@@ -215,6 +216,7 @@ def affine(labels=False):
     return m
 
 
+@pytest.mark.slow
 def test_a_function_is_learned_from_data_that_only_a_comparison_may_give_it():
     m = affine().fit({"x": ROWS}, method="mmd", epochs=150, batch=100, learning_rate=0.05, seed=0)
     np.testing.assert_allclose(m.parameters["shift"], ROWS.mean(0), atol=0.15)
@@ -238,6 +240,7 @@ def test_a_function_is_learned_from_data_that_only_a_comparison_may_give_it():
     )
 
 
+@pytest.mark.slow
 def test_soft_evidence_on_a_function_of_states_sums_them_out():
     m = mk.BayesianNetwork()
     m.add("y", lambda: dist.Categorical(jnp.array([0.5, 0.3, 0.2])), plate="row")
@@ -249,6 +252,7 @@ def test_soft_evidence_on_a_function_of_states_sums_them_out():
     np.testing.assert_allclose(post.mean("y"), softmax(logs, axis=1) @ np.arange(3), atol=0.07)
 
 
+@pytest.mark.slow
 def test_the_critic_plays_for_the_distance_and_the_model_comes_near():
     method = mk.objectives.WassersteinGAN(critic=mk.networks.mlp(2, "scalar", hidden=16), critic_steps=2)
     training = {"epochs": 40, "batch": 64, "learning_rate": 0.02, "seed": 0}
@@ -269,6 +273,7 @@ def test_clipping_keeps_the_critics_weights_within_bounds():
     assert 0.0499 < max(leaves) <= 0.05 + 1e-6
 
 
+@pytest.mark.slow
 def test_given_nodes_are_taken_from_the_data_and_their_likelihood_is_learned():
     y = (RNG.random(200) < 0.8).astype(int)
     x = 3.0 * y[:, None] + RNG.normal(0, 1, (200, 2))
@@ -301,6 +306,7 @@ CODE = RNG.normal(0, 1, 300)
 LINE = CODE[:, None] * [2.0, 1.0] + 0.3 * RNG.normal(size=(300, 2))
 
 
+@pytest.mark.slow
 def test_an_autoencoder_matches_codes_with_their_prior():
     method = mk.objectives.Adversarial(
         critic=mk.networks.mlp(1, "scalar", hidden=16), sees="z", reconstruction=0.05

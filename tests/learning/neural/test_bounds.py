@@ -126,6 +126,7 @@ def test_states_that_a_guide_looks_at_are_summed_around_it(labels):
     assert abs(bounds_of(rows, parameters, 1)[0] - mixture_evidence(x, labels).sum()) < 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [None, np.array([0, -1, 2, -1, 1])])
 def test_states_without_a_guide_are_eliminated_under_log_q(labels):
     x = np.random.default_rng(1).normal(size=(5, 2))
@@ -166,6 +167,7 @@ def test_missing_entries_do_not_count():
     np.testing.assert_allclose(seen, np.nansum(logs, axis=1), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_target_term_is_the_log_probability_of_the_label():
     x = np.random.default_rng(1).normal(size=(5, 2))
     labels = np.array([0, -1, 2, -1, 1])
@@ -180,6 +182,7 @@ def test_the_target_term_is_the_log_probability_of_the_label():
         ELBO(target="x").setup(rows, lambda free: free, ())
 
 
+@pytest.mark.slow
 def test_the_bound_is_a_game_with_a_perfect_critic_but_for_a_constant():
     """Real rows are explained as if the model had made them: the divergences from p(z, y | x) have the bound's gradient."""
     rng = np.random.default_rng(3)

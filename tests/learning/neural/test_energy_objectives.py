@@ -86,6 +86,7 @@ def test_sliced_is_exact_on_average_over_directions():
     assert drawn.mean() == pytest.approx(one, abs=0.01)
 
 
+@pytest.mark.slow
 def test_denoising_learns_the_score_of_the_smoothed_density():
     x, noise = gaussian_rows(200), 0.5
     sd = x.std(axis=0)
@@ -108,6 +109,7 @@ def test_denoising_learns_the_score_of_the_smoothed_density():
     assert 10 * size < 0.02 < max(float(jnp.abs(v).max()) for v in at_data.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", ["gaussian", "base", "law"])
 def test_telling_data_from_noise_finds_log_z(noise):
     x = np.random.default_rng(1).normal(1.0, 0.7, (20_000, 1))
@@ -127,6 +129,7 @@ def test_telling_data_from_noise_finds_log_z(noise):
     assert near < 0.02 < 0.05 < far
 
 
+@pytest.mark.slow
 def test_chains_in_equilibrium_give_the_gradient_of_the_likelihood():
     """A double well, whose log Z and gradient quadrature knows."""
     m = mk.BayesianNetwork()
@@ -169,6 +172,7 @@ def test_langevin_steps_leave_a_density_only_with_the_correction():
     assert float(wide.var()) == pytest.approx(1 / (1 - 0.25), abs=0.04)  # by theory
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["score-matching", "nce", "pcd"])
 def test_fit_is_the_same_in_any_unit(method):
     found = {}
@@ -212,6 +216,7 @@ def test_chains_keep_what_they_are_given():
     assert float(m.parameters["a"]) == pytest.approx(1.5, abs=0.25)
 
 
+@pytest.mark.slow
 def test_positive_numbers_move_in_free_ones():
     m = mk.BayesianNetwork()
     m.add("b", mk.Parameter(0.0))
@@ -230,6 +235,7 @@ def test_positive_numbers_move_in_free_ones():
     assert 1 + float(m.parameters["b"]) == pytest.approx(1 / x.mean(), rel=0.15)
 
 
+@pytest.mark.slow
 def test_annealed_langevin_of_several_levels():
     levels = (2.0, 1.0, 0.5, 0.25)
     m = mk.BayesianNetwork()

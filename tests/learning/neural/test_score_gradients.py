@@ -160,6 +160,7 @@ def test_the_baseline_learns_what_to_expect_of_a_row():
     assert abs(memory["variance"] - (0.8 + 0.2 * error.var())) < 1e-6
 
 
+@pytest.mark.slow
 def test_vimco_has_the_gradient_of_the_bound_of_several_proposals():
     wanted = differences(lambda v: exact_bound(v, X, 2), START, START)
 
@@ -228,6 +229,7 @@ def mixed_bound(v, draws):
     return (shares[:, None] * shares[None] * both).sum((0, 1)).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "objective", [NVIL(hidden=0, normalise=False), VIMCO(draws=2)], ids=["nvil", "vimco"]
 )
@@ -394,6 +396,7 @@ def deep_evidence(v, x, seen=None):
     return logsumexp(total, axis=0)
 
 
+@pytest.mark.slow
 def test_the_mean_field_bound_is_one_and_its_gradient_is_that_of_the_best_bound():
     grid = np.array(list(product([0, 1], repeat=3)), float)
     seen = RNG.random((8, 3)) < 0.7

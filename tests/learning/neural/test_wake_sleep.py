@@ -41,6 +41,7 @@ BITS = (
 ).astype(float)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["wake-sleep", "reweighted-wake-sleep"])
 def test_a_belief_network_learns_what_independent_bits_cannot_say(method):
     m = belief_network().fit({"x": BITS}, method=method, epochs=60, batch=100, seed=0, learning_rate=0.02)

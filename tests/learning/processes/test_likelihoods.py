@@ -215,6 +215,7 @@ def test_probabilities_of_classes_are_means_of_softmaxes():
     np.testing.assert_allclose(moved[0], found[0, order], atol=3e-3)
 
 
+@pytest.mark.slow
 def test_laws_of_the_network_have_the_same_densities():
     """What a network samples from is what the closed forms compute with."""
     import jax.numpy as jnp

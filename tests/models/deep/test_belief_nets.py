@@ -54,6 +54,7 @@ def deep():
     return SigmoidBeliefNetwork((2, 2), epochs=40, batch=100, learning_rate=0.03, random_state=0).fit(TRAIN)
 
 
+@pytest.mark.slow
 def test_it_learns_what_independent_bits_cannot_say(deep):
     start = stated(SigmoidBeliefNetwork((2, 2), random_state=0), 3)
     share = TRAIN.mean(0)
@@ -88,6 +89,7 @@ def test_tables_of_logistic_units_have_the_same_probabilities(deep):
         np.testing.assert_allclose(found, means, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_questions_are_those_of_the_network(deep):
     scores = deep.score_samples(GRID)
     np.testing.assert_array_equal(scores, deep.network().log_evidence({"x": GRID}, by="row"))
@@ -110,6 +112,7 @@ def test_explaining_away():
     assert round(tables.query("h1_0", given={"x0": 1, "h1_1": 1})[1], 6) == 0.322625
 
 
+@pytest.mark.slow
 def test_settings_seeds_files_and_pieces(deep, tmp_path):
     again = clone(deep).fit(TRAIN)
     np.testing.assert_array_equal(again.network_.parameters["weights1"], deep.network_.parameters["weights1"])
@@ -127,6 +130,7 @@ def test_settings_seeds_files_and_pieces(deep, tmp_path):
     assert (field.iterations, field.layers) == (7, names)
 
 
+@pytest.mark.slow
 def test_edges(deep):
     rows = TRAIN[:60].copy()
     rows[:, 1] = 1.0  # a constant column, and entries that are missing

@@ -157,6 +157,7 @@ def test_softmax_and_spin_columns_are_tables():
     assert np.isclose(spins.network().log_partition(), logsumexp(cosh))
 
 
+@pytest.mark.slow
 def test_texts_are_words_with_one_table():
     X = np.array([[2, 1, 0], [0, 1, 2], [1, 0, 1]], float)
     model = made(mk.deep.RBM(2, visible="replicated softmax"), X)
@@ -168,6 +169,7 @@ def test_texts_are_words_with_one_table():
     assert set(model.sample(20, seed=0).sum(axis=1)) <= {2.0, 3.0}
 
 
+@pytest.mark.slow
 def test_a_deep_machine_says_what_its_network_says():
     dbm = made(mk.deep.DBM((3, 2)), BITS)
     mn = dbm.network()
@@ -193,6 +195,7 @@ def test_a_deep_belief_network_is_a_chain_graph():
         made(mk.deep.DBN((30, 5)), BITS).network()
 
 
+@pytest.mark.slow
 def test_the_gradient_of_a_deep_belief_network():
     """Against differences of the exact likelihood; and wake's, on all hidden states weighed by their posterior."""
     net = BeliefLayers(tuple(UnitLayer("binary", n) for n in (4, 2, 2, 2)))
@@ -257,6 +260,7 @@ def test_a_conditional_machine_has_a_network_for_each_row():
 SLOW = pytest.mark.slow
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     ["pcd", "exact", *(pytest.param(m, marks=SLOW) for m in ("cd", "parallel-tempering", "mean-field"))],
@@ -278,6 +282,7 @@ def test_every_method_learns(method):
         assert not np.array_equal(before, model._memory[0])
 
 
+@pytest.mark.slow
 def test_deep_machines_learn():
     kinds = {"epochs": 40, "batch": 10, "learning_rate": 0.05, "random_state": 0}
     dbm = mk.deep.DBM((3, 2), pretrain=20, **kinds).fit(STRIPES)
@@ -303,6 +308,7 @@ def test_fine_tuning_makes_rows_more_probable(how):
     assert mk.deep.DBN((3, 2), fine_tune=how, **kinds).fit(STRIPES).score(STRIPES) > plain.score(STRIPES)
 
 
+@pytest.mark.slow
 def test_scores_that_are_no_exact_ones_say_so():
     X = RNG.integers(0, 2, (8, 25)).astype(float)
     wide = made(mk.deep.RBM(25), X, scale=0.1)

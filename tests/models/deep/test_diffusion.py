@@ -25,6 +25,7 @@ def linear():
     ).fit(rows), rows
 
 
+@pytest.mark.slow
 def test_a_node_with_a_network_is_trained_by_its_bound_and_fills_gaps():
     m = mk.BayesianNetwork()
     m.add("net", mk.Parameter(mk.networks.denoiser(2, hidden=16, layers=1)))
@@ -52,6 +53,7 @@ def test_plates_are_mapped():
     assert np.isfinite(fitted.fit_.history[-1])
 
 
+@pytest.mark.slow
 def test_a_chain_written_out_has_the_density_that_the_bound_is_below(linear):
     model, rows = linear
     chain = model.unroll()
@@ -99,6 +101,7 @@ def test_a_bound_is_the_expectation_over_the_way_there_of_the_written_out_chain(
     assert abs(found - wanted) < 5 * error + 0.1
 
 
+@pytest.mark.slow
 def test_the_preset_and_its_network_agree(linear, tmp_path):
     model, rows = linear
     network = model.network()
@@ -119,6 +122,7 @@ def test_the_preset_and_its_network_agree(linear, tmp_path):
     assert fresh.partial_fit(rows[:50]).score_samples(rows[:1]) != before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-9, 1e9])
 def test_units_change_nothing_but_the_volume(unit):
     plain = mk.deep.Diffusion(**SMALL, epochs=3).fit(X)
@@ -132,6 +136,7 @@ def test_units_change_nothing_but_the_volume(unit):
     np.testing.assert_allclose(logs[1] + 2 * np.log(unit), logs[0], atol=0.05)
 
 
+@pytest.mark.slow
 def test_classes():
     y = np.where(X[:, 0] > 0, "right", "left")
     model = mk.deep.Diffusion(**SMALL, epochs=60, batch=50, learning_rate=0.01).fit(X, y)
@@ -151,6 +156,7 @@ def test_classes():
     assert pulled[:, 1].mean() > right[:, 1].mean() + 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["flow-matching", "score-sde"])
 def test_paths_in_continuous_time_have_densities(kind):
     settings = {**SMALL, "steps": 20}
@@ -227,6 +233,7 @@ def test_what_is_refused():
         m.fit({"x": np.zeros(4)}, method=mk.objectives.Denoising(weighting="x0"), epochs=1)
 
 
+@pytest.mark.slow
 def test_edges():
     one = mk.deep.Diffusion(**SMALL, epochs=2).fit(X[:1])
     assert one.sample(2, seed=0).shape == (2, 2)

@@ -33,6 +33,7 @@ def trained():
     ).fit(ring(600, 0))
 
 
+@pytest.mark.slow
 def test_density_integrates_to_one_within_its_error(trained):
     exact = np.log(np.exp(-trained.energy(GRID)).sum() * CELL)
     assert 0 < trained.log_partition_error_ < 0.1
@@ -44,6 +45,7 @@ def test_density_integrates_to_one_within_its_error(trained):
     assert float(found) == pytest.approx(exact, abs=0.2)  # what telling from noise learned beside it
 
 
+@pytest.mark.slow
 def test_samples_and_conditionals_of_a_ring(trained):
     new = ring(1000, 1)
     drawn = trained.sample(1000, seed=0)
@@ -95,6 +97,7 @@ def test_edges():
         clone(model).set_params(objective="elbo").fit(flat)
 
 
+@pytest.mark.slow
 def test_going_on_and_keeping(tmp_path):
     rows = ring(60, 0)
     model = mk.deep.EnergyModel(4, 1, batch=None, random_state=0)  # by chains

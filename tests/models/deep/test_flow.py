@@ -32,6 +32,7 @@ def trained(recipe, by=0.3):
     )
 
 
+@pytest.mark.slow
 def test_preset_is_its_network(fitted, rows):
     score = fitted.score_samples(rows[:7])
     np.testing.assert_array_equal(score, fitted.network().log_evidence({"x": rows[:7]}, by="row"))
@@ -59,6 +60,7 @@ def test_units_shift_scores_by_their_logs(fitted, rows):
     np.testing.assert_allclose(other.sample(5, seed=0) / units, fitted.sample(5, seed=0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_one_row_order_and_going_on(fitted, rows):
     np.testing.assert_allclose(
         fitted.score_samples(rows[[3]]), fitted.score_samples(rows[:5])[3:4], rtol=1e-12
@@ -73,6 +75,7 @@ def test_one_row_order_and_going_on(fitted, rows):
     assert other.score(rows) > -10
 
 
+@pytest.mark.slow
 def test_conditional_on_classes_and_numbers(rows):
     y = np.where(rows[:, 0] > 3, "high", "low")
     flow = mk.deep.Flow(**{**TINY, "epochs": 40}, bend="affine").fit(rows, y)
@@ -86,6 +89,7 @@ def test_conditional_on_classes_and_numbers(rows):
         flow.score_samples(rows[:4], y[:3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("how", "columns"),
     [
@@ -138,6 +142,7 @@ def test_saved_and_read(fitted, rows, tmp_path):
     np.testing.assert_allclose(again.score_samples(rows[:3]), fitted.score_samples(rows[:3]), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["made", "nade", "pixel-cnn"])
 def test_autoregressive_presets_learn(kind):
     """Two patterns: both are learned, and nothing else is drawn often."""
@@ -154,6 +159,7 @@ def test_autoregressive_presets_learn(kind):
     assert np.mean([r.tolist() in bits[:2].tolist() for r in drawn]) > 0.9
 
 
+@pytest.mark.slow
 def test_nuts_on_the_context_of_a_flow():
     """The parent of a trained affine flow is normal given it: mean and spread against quadrature."""
     flow = trained(mk.flows.autoregressive(1, layers=1, hidden=4, depth=1, context=1))
@@ -173,6 +179,7 @@ def test_nuts_on_the_context_of_a_flow():
     assert abs(float(post.sd("c")) - sd) < 0.15 * sd
 
 
+@pytest.mark.slow
 def test_a_class_is_asked_from_a_flow_below_it():
     """A table above a flow: Bayes by hand."""
     flow = trained(mk.flows.coupling(2, layers=2, hidden=4, depth=1, context=1), by=0.6)
@@ -188,6 +195,7 @@ def test_a_class_is_asked_from_a_flow_below_it():
     np.testing.assert_allclose(post[1], expected[1] / expected.sum(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inverse", [True, False])
 def test_guides_that_are_flows(inverse):
     """A flow as guide: with enough draws the importance-weighted bound is the evidence, and gradients reach the flow."""
@@ -205,6 +213,7 @@ def test_guides_that_are_flows(inverse):
     assert exact - 0.05 < m.fit_.history[-1] < exact + 0.02
 
 
+@pytest.mark.slow
 def test_counterfactuals_by_inverting_a_flow():
     """An affine flow of one number is mean + scale * noise: the other world in closed form, and by draws."""
     flow = trained(mk.flows.autoregressive(1, layers=1, hidden=4, depth=1, context=1))
@@ -254,6 +263,7 @@ def test_a_treatment_above_a_flow_in_a_network(rows):
     assert abs(y.mean() - by_hand.mean()) < 5 * by_hand.std() / np.sqrt(2000)
 
 
+@pytest.mark.slow
 def test_different_settings_do_not_share_compiled_code():
     """Flows with the same shapes and other settings: each gets its own density."""
     x = np.array([[0.5, -1.0]])

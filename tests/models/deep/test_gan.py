@@ -24,6 +24,7 @@ def gan():
     return model.fit(ROWS, LABELS)
 
 
+@pytest.mark.slow
 def test_rows_are_drawn_of_classes(gan):
     assert gan.classes_.tolist() == ["a", "b"]
     for label in "ab":
@@ -52,6 +53,7 @@ def test_it_is_kept_by_pickle_and_goes_on_with_its_critic(gan):
     np.testing.assert_allclose(twin.sample(5, seed=0), gan.sample(5, seed=0), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_units_of_columns_do_not_matter():
     unit, shift = np.array([1e9, 1e-9]), np.array([3e9, 2e-9])
     settings = {"latent": 2, "hidden": 8, "layers": 1, "epochs": 3, "random_state": 0}
@@ -83,6 +85,7 @@ def test_bad_input_is_named(gan):
         mk.deep.GAN(objective="gan").fit(ROWS)
 
 
+@pytest.mark.slow
 def test_pictures_grow_from_coarse_to_fine():
     pictures = RNG.normal(size=(40, 64)) + np.kron([[3.0, 0], [0, 3]], np.ones((4, 4))).ravel()
     model = mk.deep.GAN(
@@ -99,6 +102,7 @@ def test_pictures_grow_from_coarse_to_fine():
     assert coarse[1, 1] > coarse[1, 0] + 0.5
 
 
+@pytest.mark.slow
 def test_a_code_without_labels_is_read_off_rows():
     model = mk.deep.InfoGAN(
         2,
@@ -119,6 +123,7 @@ def test_a_code_without_labels_is_read_off_rows():
     assert told > 0.8  # the bound on the information is large, whatever the code came to mean
 
 
+@pytest.mark.slow
 def test_an_autoencoder_reconstructs_and_has_a_density():
     line = RNG.normal(size=(120, 1)) * [3.0, -1.0] + [10.0, 0.0] + RNG.normal(0, 0.1, (120, 2))
     model = mk.deep.AdversarialAutoencoder(

@@ -74,6 +74,7 @@ def vae():
 # -- closed forms ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_states_are_summed_out_exactly_also_with_missing_pixels(states):
     logits = states.network_.parameters["logits"]
     prior = logits - logsumexp(logits)
@@ -100,6 +101,7 @@ def test_states_are_summed_out_exactly_also_with_missing_pixels(states):
     assert states.score(PIXELS) > alone + 0.5
 
 
+@pytest.mark.slow
 def test_a_linear_autoencoder_is_probabilistic_pca_in_any_unit():
     w = np.array([[2.0, 1.0, -1.0, 0.5], [0.0, 1.0, 1.0, -0.7]])
     x = RNG.normal(size=(300, 2)) @ w + 0.4 * RNG.normal(size=(300, 4)) + np.array([5.0, 0, 1, -3])
@@ -173,6 +175,7 @@ def coded(guide):
     return m
 
 
+@pytest.mark.slow
 def test_relaxed_states_that_are_hard_have_the_value_of_the_bound():
     m = coded(lambda x, up: dist.Categorical(logits=(x @ up).reshape(-1, 2, 2)))
     x = np.array([[1.0, 0, 1], [0, 0, 1]])
@@ -227,6 +230,7 @@ def test_a_code_book_passes_gradients_to_what_was_encoded():
 # -- the verbs ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_verbs_are_questions_of_the_network(vae, tmp_path):
     m = vae.network()
     np.testing.assert_array_equal(vae.score_samples(PIXELS[:4]), m.log_evidence({"x": PIXELS[:4]}, by="row"))
@@ -309,6 +313,7 @@ def test_bounds_are_in_order_on_held_out_rows(kind):
         assert abs(many - exact.mean()) < 0.05
 
 
+@pytest.mark.slow
 def test_few_labels_are_enough_where_classes_are_clusters():
     labels = np.array([f"stripe {k}" for k in CLASS], dtype=object)
     labels[9:] = None

@@ -59,6 +59,7 @@ def deep_kernel():
     return m
 
 
+@pytest.mark.slow
 def test_a_deep_kernel_learns_weights_and_noise_by_the_evidence(monkeypatch):
     m, seen = evidence_and_slopes(monkeypatch, deep_kernel(), ROWS)
     np.testing.assert_allclose(seen["slope"], seen["far"], rtol=1e-5, atol=1e-6)

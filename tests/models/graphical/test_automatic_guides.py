@@ -32,6 +32,7 @@ def exact_evidence(x, loading, noise=0.5):
     return -0.5 * (np.einsum("ij,jk,ik->i", x, np.linalg.inv(cov), x) + np.linalg.slogdet(2 * np.pi * cov)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1.0, 1e9])
 def test_an_encoder_learns_the_posterior_in_any_unit(unit):
     m = factor_model(unit).fit({"x": X * unit}, epochs=60, **SETTINGS)
@@ -67,6 +68,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_proposals_have_the_support_of_their_node(kind):
     prior, below, inside, method = FAMILIES[kind]
@@ -126,6 +128,7 @@ def test_mistakes_are_named(tmp_path):
         m.fit({"y": np.zeros(5)}, epochs=1, method="wake-sleep", seed=0)
 
 
+@pytest.mark.slow
 def test_made_guides_are_kept_refitted_and_trained_further(tmp_path):
     m = mk.BayesianNetwork()
     m.add("loading", mk.Parameter(np.array([1.0, -0.5])))
@@ -155,6 +158,7 @@ def shared_mean():
     return m
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["elbo", "iwae"])
 def test_a_shared_mean_gets_its_posterior_and_the_bound_is_the_evidence(method):
     y = 3.0 + 0.5 * np.random.default_rng(1).normal(size=60)
@@ -171,6 +175,7 @@ def test_a_shared_mean_gets_its_posterior_and_the_bound_is_the_evidence(method):
     assert noise == pytest.approx(y.std(), abs=0.05)
 
 
+@pytest.mark.slow
 def test_a_vae_with_a_shared_scale_and_bayesian_weights_trains():
     m = mk.BayesianNetwork()
     m.add("decoder", mk.Parameter(mk.networks.mlp(1, 2, hidden=1, layers=0), prior=dist.Normal(0, 3)))

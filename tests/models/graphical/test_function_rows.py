@@ -57,6 +57,7 @@ def test_the_log_density_of_an_assignment_with_plates_is_the_sum_over_its_elemen
     assert m.log_prob({**given, "tau": -0.7}) == -np.inf
 
 
+@pytest.mark.slow
 def test_draws_of_a_model_have_their_log_densities():
     m = school_model()
     draws = m.sample(4, seed=0, inputs={"school": 3, "sigma": 0.8})
@@ -98,6 +99,7 @@ def test_a_function_of_several_states_and_a_number_is_called_with_each_combinati
     np.testing.assert_allclose(m.log_prob(rows), wanted, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_random_trees_of_families_have_the_log_densities_of_scipy(seed):
     rng = np.random.default_rng(seed)
@@ -237,6 +239,7 @@ def test_only_nodes_with_missing_entries_that_children_tell_about_can_be_asked_f
     assert found.mean("y")[1] == pytest.approx(0.5 + 1.5 / 2.5 * 1.5, abs=0.1)
 
 
+@pytest.mark.slow
 def test_draws_agree_with_what_is_known_of_a_number_that_is_not_its_value():
     m = mk.BayesianNetwork()
     m.add("rate", dist.Gamma(2.0, 1.0))

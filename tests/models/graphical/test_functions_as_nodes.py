@@ -49,6 +49,7 @@ def agrees(drawn, mean, var):
 # -- predictions ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_samples_at_other_inputs_never_keep_old_values(known):
     """As many new inputs as old ones: a vector of values would have been taken over as it is."""
     m, post = known
@@ -132,6 +133,7 @@ def test_a_function_can_be_set():
 # -- fit --------------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_unsaid_numbers_start_at_the_scale_of_the_data_and_are_fitted():
     m = network(mk.GP(k.Scaled(None, k.RBF()), mean=mk.Parameter(0.0)))
     assert list(m.parameters) == ["f.scaled.variance", "f.rbf.length", "f.mean"]

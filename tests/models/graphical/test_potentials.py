@@ -59,6 +59,7 @@ def rows(width=3.0):
 # -- answers -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_laplace_is_exact_on_a_gaussian():
     m = pair()
     assert m.log_partition(engine="laplace") == pytest.approx(LOG_Z, abs=1e-9)
@@ -75,6 +76,7 @@ def test_tempering_from_the_base_gives_log_z():
     assert abs(mass - LOG_Z) < 4 * mass.record.error
 
 
+@pytest.mark.slow
 def test_draws_are_of_the_weighed_model():
     m = pair()
     post = m.query(["x", "y"], engine="importance")
@@ -113,6 +115,7 @@ def test_engines_that_can_are_right(engine):
     assert best["x"] == pytest.approx(MEAN[0], abs=1e-4)
 
 
+@pytest.mark.slow
 def test_rows_share_one_log_z():
     m = rows()  # each number is N(0, 1 / 4); log Z of a row: two times -log(4) / 2
     x = np.array([[0.1, 0.2], [1.0, -1.0], [0.0, 0.4]])

@@ -96,6 +96,7 @@ def test_a_gate_tells_parts_of_the_space_apart():
     assert model.coef_[left, 0] == pytest.approx(-2.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_logistic_experts_separate_what_one_logistic_regression_cannot():
     rng = np.random.default_rng(4)
     x = rng.normal(size=(800, 2))

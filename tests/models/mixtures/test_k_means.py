@@ -280,6 +280,7 @@ def test_a_failed_fit_leaves_the_model_as_it_was():
     assert np.array_equal(model.cluster_centers_, before)
 
 
+@pytest.mark.slow
 def test_a_first_small_fit_needs_no_compiler():
     script = (
         "import sys, markovia as mk, numpy as np\n"

@@ -174,6 +174,7 @@ def test_hard_em_gives_rows_wholly_to_their_best_component():
         assert hard.component_params_["probs"][k] == pytest.approx(rows[best == k].mean(axis=0))
 
 
+@pytest.mark.slow
 def test_batches_come_to_where_em_comes():
     rows = bits(6000, 8, 3, 2)
     em = mk.mixtures.BernoulliMixture(3, random_state=0).fit(rows)
@@ -329,6 +330,7 @@ def test_sequences_that_are_told_stay_in_their_component():
         mk.Mixture(mk.MarkovChain(), 2, prior={}).fit(rain)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_everything_that_has_a_name_is_saved_and_loaded(tmp_path):
     frame, _ = mixed(80)
@@ -491,6 +493,7 @@ def test_a_warm_start_goes_on():
     assert parts.component_params_["probs"] == pytest.approx(whole.component_params_["probs"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_files_are_learned_block_by_block_as_rows_in_memory(tmp_path, ending, monkeypatch):
     monkeypatch.setattr("markovia.data.tables.file_blocks.BLOCK", 2048)

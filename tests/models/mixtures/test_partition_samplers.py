@@ -92,6 +92,7 @@ def expected_distance(p, draws):
     return 0.5 * np.sqrt(2 / np.pi * p * (1 - p) / draws).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind", "discount"),
     [(n, k, d) for n in SAMPLERS for k, d in (("gaussian", 0.0), ("bernoulli", 0.3))]

@@ -25,6 +25,7 @@ def groups(component, seed=0):
     return np.array([rng.multinomial(20, laws[z]) for z in which], dtype=float), which
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("component", ["gaussian", "bernoulli", "poisson", "multinomial"])
 def test_groups_and_their_parameters_are_found(component, method):
@@ -41,6 +42,7 @@ def test_groups_and_their_parameters_are_found(component, method):
     assert found.score(X) == pytest.approx(truth.score(X), abs=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "collapsed-gibbs"])
 def test_draws_have_the_posterior_of_all_labellings(method):
     X = np.array([[1, 1], [1, 0], [0, 0], [0, 1], [1, 1]], dtype=float)

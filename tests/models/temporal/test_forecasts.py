@@ -56,6 +56,7 @@ def forecast(name, y, steps=2, **more):
     return MODELS[name].forecast(y, steps, **more, **({"of": "observations"} if name == "hmm" else {}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_paths_have_the_law_of_each_step(name):
     ahead = forecast(name, Y)

@@ -252,6 +252,7 @@ def test_the_objective_never_falls(emission, options, prior, with_prior):
         assert hmm.score(_data(emission, np.random.default_rng(1))) >= hmm.history_[-1] - 1e-7
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("emission", "options", "prior"), FAMILIES)
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 def test_what_is_drawn_has_the_densities(emission, options, prior):

@@ -48,6 +48,7 @@ def test_the_likelihood_is_unbiased_with_every_scheme(scheme):
     assert without_bias(pf.log_prob([Y[:12]] * 300), KALMAN.log_prob([Y[:12]])[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["guided", "auxiliary"])
 def test_the_likelihood_is_unbiased_with_every_method(method):
     pf = mk.ParticleFilter(**LINEAR, n_particles=60, method=method, random_state=1)
@@ -459,6 +460,7 @@ def mixed_network():
     return process
 
 
+@pytest.mark.slow
 def test_a_network_of_discrete_and_continuous_nodes_agrees_with_the_exact_answer():
     process = mixed_network()
     data = {"reading": [0.1, 0.3, 2.5, None, 2.0], "alarm": ["off", "off", "on", None, "off"]}

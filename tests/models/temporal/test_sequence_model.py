@@ -138,6 +138,7 @@ def test_every_public_model_of_sequences_is_tried_here():
     assert {one.__name__ for one in every_model(SequenceModel)} & public == set(MODELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_each_form_of_data_gives_the_same_probability(name):
     steps = data(name)

@@ -104,6 +104,7 @@ def test_a_family_has_the_density_entropy_and_points_of_its_distribution(name):
     assert np.allclose(block.family.statistics(points)[0].mean(axis=0), first, rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_points_on_a_simplex_have_the_expected_logs():
     import jax.numpy as jnp
     from scipy.special import digamma

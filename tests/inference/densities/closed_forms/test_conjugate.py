@@ -36,6 +36,7 @@ def counts():
     return m
 
 
+@pytest.mark.slow
 @few
 @given(positive, positive, seeds)
 def test_independent_pairs_have_their_textbook_posteriors(counts, a, b, seed):
@@ -98,6 +99,7 @@ def regressions():
     return made
 
 
+@pytest.mark.slow
 @few
 @given(st.sampled_from(["variance", "precision"]), positive, positive, positive, seeds)
 def test_regression_with_unknown_noise_is_student_t(regressions, scale, a, b, width, seed):
@@ -225,6 +227,7 @@ def test_the_posterior_has_the_face_of_draws(regressions):
     assert regressions["variance"].log_evidence(evidence) == post.info.log_evidence
 
 
+@pytest.mark.slow
 def test_predictions_are_drawn_from_the_closed_form():
     m = mk.BayesianNetwork()
     m.add("rate", dist.Gamma(2.0, 1.0))

@@ -58,6 +58,7 @@ def test_a_sweep_has_the_exact_moments(everything):
     assert 0.3 < post.info.details.acceptance < 0.6
 
 
+@pytest.mark.slow
 def test_known_conditionals_give_nearly_independent_draws():
     m = mk.BayesianNetwork()
     m.add("tau", dist.Gamma(2.0, 1.0))

@@ -65,6 +65,7 @@ def test_no_closed_form_and_no_block_is_found_across_a_kink(name):
     assert find_blocks(program).blocks == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMOOTH)
 def test_closed_forms_without_a_kink_are_still_found(name):
     program = program_of(problem(*SMOOTH[name]), "none")

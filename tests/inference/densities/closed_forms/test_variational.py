@@ -13,6 +13,7 @@ from markovia.inference.densities.closed_forms.plate_rows import PlateRows
 RNG = np.random.default_rng(0)
 
 
+@pytest.mark.slow
 def test_cavi_is_at_the_fixed_point_of_a_normal_with_unknown_precision():
     m = mk.BayesianNetwork()
     m.add("tau", dist.Gamma(2.0, 1.0))
@@ -52,6 +53,7 @@ def mixture():
     return m, y, m.query("mu", given={"y": y}, engine="cavi")
 
 
+@pytest.mark.slow
 def test_cavi_is_at_the_fixed_point_of_a_mixture(mixture):
     _, y, post = mixture
     mean, sd = post.mean(), post.sd()
@@ -82,6 +84,7 @@ def test_svi_comes_to_the_answer_of_cavi_from_batches(mixture):
         m.query("z", given={"y": rows}, engine=engine)
 
 
+@pytest.mark.slow
 def test_svi_with_rates_one_over_t_averages_a_pass_exactly():
     m = mk.BayesianNetwork()
     m.add("rate", dist.Gamma(2.0, 3.0))

@@ -236,6 +236,7 @@ def by_quadrature(there=(), nodes=40):
     return np.log(total), centre, (means - centre[:, None]) ** 2 @ mass / total + rest
 
 
+@pytest.mark.slow
 def test_laplace_has_the_evidence_and_the_mode_of_the_reference_table():
     post = labelled().query("f", given=LABELS, engine="laplace")
     assert post.info.log_evidence == pytest.approx(-2.30442346, abs=2e-8)
@@ -243,6 +244,7 @@ def test_laplace_has_the_evidence_and_the_mode_of_the_reference_table():
     assert "f whitened at 3 places (y is Bernoulli" in post.info.note
 
 
+@pytest.mark.slow
 def test_whitened_laplace_is_exact_where_the_child_is_all_but_normal():
     m = mk.BayesianNetwork()
     m.add("f", mk.GP(1.3 * k.RBF(length=1.2)))
@@ -314,6 +316,7 @@ def on_a_grid(there=THERE):
     return length, p.sum(0) @ share, mean, second - mean**2
 
 
+@pytest.mark.slow
 def test_draws_of_hyper_parameters_agree_with_quadrature():
     (first, _), share, _, _ = on_a_grid()
     engine = mk.engines.NUTS(seed=0, draws=500, warmup=300, progress=False)

@@ -24,6 +24,7 @@ def linear(scale, shift=0.0):
     return m
 
 
+@pytest.mark.slow
 def test_weighed_proposals_are_the_posterior_and_its_evidence():
     m = linear(1.3, 0.2)
     post = m.query("z", given={"x": X}, engine=mk.engines.Amortised(proposals=20_000, draws=5000, seed=0))
@@ -68,6 +69,7 @@ def test_a_model_without_guides_is_refused():
         m.query("z", given={"x": 1.0}, engine="amortised")
 
 
+@pytest.mark.slow
 def test_entries_that_were_not_seen_are_drawn_given_those_that_were():
     x = X[:3].copy()
     x[0, 1] = x[1, 0] = x[1, 2] = np.nan

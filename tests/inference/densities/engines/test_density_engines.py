@@ -86,6 +86,7 @@ def test_tempering_starts_at_the_prior_where_that_can_be_drawn_from():
     assert len(found.record.details.temperatures) <= 5  # prior and posterior overlap
 
 
+@pytest.mark.slow
 def test_importance_weights_give_the_exact_means():
     found = E.DensityImportance(draws=20_000, seed=1).draw(targets())
     post = DrawnPosterior(["rate"], found.draws, Info("importance"), log_weights=found.log_weights)
@@ -185,6 +186,7 @@ def test_a_flow_bends_where_a_normal_distribution_does_not():
     assert bent.record.details.effective_draws > 2 * straight.record.details.effective_draws
 
 
+@pytest.mark.slow
 def test_langevin_steps_have_the_variance_of_theory_and_small_ones_the_right_one():
     for eps in (1.0, 0.2):
         found = E.Langevin(draws=3000, thin=10, step_size=eps, seed=1).draw(standard_normal(1))
@@ -218,6 +220,7 @@ def test_a_density_that_is_nowhere_finite_is_told(engine):
         engine.draw(replace(gaussian(), data=gaussian_data(np.nan)))
 
 
+@pytest.mark.slow
 def test_a_time_limit_stops_a_fit_and_is_said():
     found = E.ADVI(steps=10_000_000, time_limit=0.5).draw(gaussian())
     assert 20 <= found.record.iterations < 10_000_000

@@ -78,6 +78,7 @@ def test_the_error_of_an_evidence_by_weights_is_its_spread_over_runs():
     check_calibrated(z)
 
 
+@pytest.mark.slow
 def test_the_evidence_of_importance_sampling_is_calibrated_over_seeds():
     exact = gaussian_answer()[2]
     z = []
@@ -87,6 +88,7 @@ def test_the_evidence_of_importance_sampling_is_calibrated_over_seeds():
     check_calibrated(z)
 
 
+@pytest.mark.slow
 def test_the_evidence_of_tempering_is_calibrated_over_seeds():
     exact = gaussian_answer()[2]
     z = []
@@ -96,6 +98,7 @@ def test_the_evidence_of_tempering_is_calibrated_over_seeds():
     check_calibrated(z)
 
 
+@pytest.mark.slow
 def test_a_mean_field_fit_has_the_scale_of_the_conditionals():
     mean, covariance, _ = gaussian_answer()
     found = ADVI(draws=4000, steps=3000, seed=1).draw(gaussian()).points[0]
@@ -104,6 +107,7 @@ def test_a_mean_field_fit_has_the_scale_of_the_conditionals():
     np.testing.assert_allclose(found.std(axis=0), scale, rtol=0.06)
 
 
+@pytest.mark.slow
 def test_a_fit_to_batches_counts_each_row_once():
     found = ADVI(draws=4000, steps=2500, batch=10, step_size=0.03, seed=2).draw(hierarchy()).points[0]
     # given mu, an element has its prior's precision and that of five observations: 1 + 5 / 4

@@ -47,6 +47,7 @@ def test_nuts_has_the_exact_moments(drawn):
     assert 0.6 < details.ebfmi < 1.5
 
 
+@pytest.mark.slow
 def test_draws_have_chain_and_draw_in_front_and_stats_of_their_shape(drawn):
     assert drawn.points.shape == (4, 1000, 10)
     assert drawn.draws["theta"].shape == (4, 1000, 6)
@@ -95,6 +96,7 @@ def test_thinning_keeps_every_third_draw():
     assert np.array_equal(thin.points, whole.points[:, 2::3])
 
 
+@pytest.mark.slow
 def test_a_target_of_effective_draws_ends_early():
     found = replace(QUICK, draws=20_000, target_ess=300).draw(gaussian())
     assert found.points.shape[1] < 5_000
@@ -143,6 +145,7 @@ def test_processes_give_the_draws_of_their_chains_alone(code_folder):
         NUTS(chain_method="processes", checkpoint="x")
 
 
+@pytest.mark.slow
 def test_a_model_with_lambdas_goes_to_other_processes():
     m = mk.BayesianNetwork()
     m.add("mu", dist.Normal(0, 5))

@@ -31,6 +31,7 @@ def chain():
     return m
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["auto", "nuts"])
 def test_a_chain_of_states_alone_is_answered_exactly_and_by_no_sampler(engine):
     post = chain().query("z", given={"x": SAID}, engine=engine)
@@ -67,6 +68,7 @@ def test_laplace_reports_its_mode_and_curvature():
     assert details.log_mass == pytest.approx(evidence, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "engine",
     [mk.engines.Laplace(draws=300), mk.engines.DensityImportance(draws=300)],
@@ -87,6 +89,7 @@ def test_draws_that_are_no_chains_have_no_r_hat(engine):
         np.testing.assert_allclose(details.curvature, np.diag([5.0, 12.0]), atol=1e-4)
 
 
+@pytest.mark.slow
 def test_compiling_is_told_apart_from_working_and_printed_where_it_took_long():
     m = mk.BayesianNetwork()
     m.add("rate", dist.Gamma(2.0, 1.0))

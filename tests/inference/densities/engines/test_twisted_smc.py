@@ -44,6 +44,7 @@ def exact_network(means, cov, **settings):
 COV = np.array([[1.0, 0.8], [0.8, 1.0]])
 
 
+@pytest.mark.slow
 def test_conditionals_of_a_normal_distribution():
     m = exact_network([[0.0, 0.0]], COV)
     rows = np.array([[0.5, np.nan], [np.nan, -1.5], [np.nan, np.nan], [0.3, 0.9]])
@@ -75,6 +76,7 @@ def test_conditionals_of_a_normal_distribution():
     assert m.log_evidence({"x": rows[3:]}, by="row", engine=many)[0] == pytest.approx(exact[3], abs=0.03)
 
 
+@pytest.mark.slow
 def test_conditionals_of_a_mixture_have_both_modes():
     means, width = np.array([[-1.0, -1.0], [1.0, 0.0], [-1.0, 1.5]]), 0.05
     m = exact_network(means, width * np.eye(2), location=(10.0, 0.0), scale=(5.0, 0.1))
@@ -92,6 +94,7 @@ def test_conditionals_of_a_mixture_have_both_modes():
     assert abs(post.info.log_evidence - exact) < 0.15
 
 
+@pytest.mark.slow
 def test_auto_picks_it_and_seeds_repeat():
     m = exact_network([[0.0, 0.0]], COV)
     given = {"x": np.array([[0.5, np.nan]])}

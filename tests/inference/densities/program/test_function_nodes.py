@@ -99,6 +99,7 @@ X2 = np.array([0.1, 1.0, 2.0])
 TWO_PLATES = {"a": Y, "x1": X, "b": np.array([0.4, -0.2, -1.0]), "x2": X2}
 
 
+@pytest.mark.slow
 def test_several_functions_on_two_plates_are_summed_out_together():
     w = 0.6
     S = np.block(
@@ -267,6 +268,7 @@ def test_a_vector_that_mixes_values_has_a_whole_matrix():
     assert log_density(program(m, {"x": X, "y": Y[:3]})) == pytest.approx(wanted, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_rows_without_a_value_are_dropped_and_not_imputed():
     y = Y.copy()
     y[[1, 4]] = np.nan

@@ -38,6 +38,7 @@ def by_hand(level, f, counts, at):
     return total + stats.poisson.logpmf(counts, np.exp(f[at])).sum()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reparameterize", ["auto", "none"])
 def test_a_whitened_vector_has_the_same_density(reparameterize):
     m, given = field()

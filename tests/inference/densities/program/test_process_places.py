@@ -48,6 +48,7 @@ def test_arguments_become_rows():
     assert not same_place(value(X), read_place("grad", [X], None, "f"))
 
 
+@pytest.mark.slow
 def test_slopes_are_limits_of_differences():
     step = 1e-5
     slope = read_place("grad", [X], None, "f")

@@ -47,6 +47,7 @@ def check_shares(found, n):
     return u, each
 
 
+@pytest.mark.slow
 def test_a_regression_has_rows_and_constants_go_with_them():
     found = program(regression(), {"X": X, "y": Y})
     u, each = check_shares(found, 40)

@@ -29,6 +29,7 @@ def network(child):
     return m
 
 
+@pytest.mark.slow
 def test_a_whitened_function_is_realised_in_each_state():
     made = program_of(network(lambda f, x: dist.Poisson(jnp.exp(f(x))))._problem({"x": X, "y": COUNTS}))
     white = np.array([0.3, -1.0, 0.5, 0.2])

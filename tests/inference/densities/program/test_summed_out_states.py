@@ -10,6 +10,7 @@ import markovia.distributions as dist
 from engine_cases import CASES, model_of, truth_of
 
 
+@pytest.mark.slow
 def test_the_best_states_of_a_chain_are_those_of_the_best_path():
     case, truth = CASES["chain on a plate"], truth_of("chain on a plate")
     best = model_of("chain on a plate").map(given=case.given)
@@ -18,6 +19,7 @@ def test_the_best_states_of_a_chain_are_those_of_the_best_path():
     assert best.log_prob == pytest.approx(truth.log_best, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_draws_of_summed_out_states_are_independent_and_follow_the_posterior_of_whole_paths():
     case, truth = CASES["chain on a plate"], truth_of("chain on a plate")
     drawn = model_of("chain on a plate").sample(2000, given=case.given, seed=5)["z"].values
@@ -67,6 +69,7 @@ def by_branch(switch, year):
     return jnp.where(year < [0, *range(1, len(year))][switch], 4.0, 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rate", [lambda switch, year: jnp.where(year < switch, 4.0, 1.0), by_branch], ids=["mapped", "unrolled"]
 )
