@@ -61,6 +61,7 @@ bench: $(STAMP)-test
 	$(BIN)/python benchmarks/deep.py
 	$(BIN)/python benchmarks/latent.py
 	$(BIN)/python benchmarks/processes.py
+	$(BIN)/python benchmarks/decisions.py
 	$(BIN)/python benchmarks/pictures.py
 
 # uv installs in a tenth of pip's time; where it cannot be had, or reaches no index, pip does the same

@@ -37,6 +37,7 @@ import figures_boltzmann
 import figures_causal
 import figures_clusters
 import figures_covariances
+import figures_decisions
 import figures_diffusion
 import figures_energy
 import figures_fitting
@@ -52,6 +53,7 @@ import figures_map
 import figures_nonparametric
 import figures_particles
 import figures_pictures
+import figures_plans
 import figures_process_classes
 import figures_processes
 import figures_state_space
@@ -59,6 +61,7 @@ import figures_structure
 import figures_structure_more
 import figures_taggers
 import figures_topics
+import figures_trial
 import figures_vae
 from figures_approximate import APPROXIMATE
 
@@ -217,6 +220,9 @@ FIGURES: tuple[Callable[[], Any], ...] = (
     *figures_flows.FIGURES,
     *figures_vae.FIGURES,
     *figures_gans.FIGURES,
+    *figures_decisions.FIGURES,
+    *figures_plans.FIGURES,
+    *figures_trial.FIGURES,
 )
 
 

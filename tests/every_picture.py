@@ -133,6 +133,104 @@ def plot_effect() -> Any:
     )
 
 
+# -- decisions ------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def drilling() -> Any:
+    """The oil wildcatter: a test to buy, a well to drill."""
+    bn = mk.BayesianNetwork()
+    bn.add("oil", [0.5, 0.3, 0.2], states=["dry", "wet", "soaking"])
+    bn.add("test", mk.Decision(["yes", "no"]))
+    seismic = {"dry": [0.6, 0.3, 0.1, 0], "wet": [0.3, 0.4, 0.3, 0], "soaking": [0.1, 0.4, 0.5, 0]}
+    bn.add(
+        "result", lambda oil, test: [0, 0, 0, 1] if test == "no" else seismic[oil],
+        states=["none", "open", "closed", "untested"], parents=["oil", "test"],
+    )  # fmt: skip
+    bn.add("drill", mk.Decision(["yes", "no"]), parents=["test", "result"])
+    bn.add("cost", mk.Utility({"yes": -10, "no": 0}), parents=["test"])
+    bn.add("gain", mk.Utility([[-70, 0], [50, 0], [200, 0]]), parents=["oil", "drill"])
+    return bn
+
+
+@picture
+def plot_model__decisions() -> Any:
+    return drilling().plot(given={"oil": "wet"}, distributions=True)
+
+
+@picture
+def plot_model__decided() -> Any:
+    bn = drilling()
+    return bn.follow(bn.decide()).plot(posteriors=True, given={"test": "yes"})
+
+
+@picture
+def plot_dynamic__decisions() -> Any:
+    p = mk.DynamicBayesianNetwork()
+    table = [[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [0.1, 0.9]]]
+    p.add("machine", table, states=["old", "new"], parents=["machine@-1", "repair@-1"], initial=[1, 0])
+    p.add("repair", mk.Decision(["no", "yes"]), parents=["machine"])
+    p.add("profit", mk.Utility([[1, -2], [5, 2]]), parents=["machine", "repair"])
+    return p.plot()
+
+
+@picture
+def plot_policy() -> Any:
+    return drilling().decide().plot("drill")
+
+
+@picture
+def plot_policy__ties() -> Any:
+    bn = mk.BayesianNetwork()
+    for name in "abc":
+        bn.add(name, [0.25] * 4)
+    bn.add("way", mk.Decision(["left", "right", "straight ahead"]), parents=["a", "b", "c"])
+    amounts = np.random.default_rng(0).integers(0, 3, size=(4, 4, 4, 3))
+    bn.add("joy", mk.Utility(amounts), parents=["a", "b", "c", "way"])
+    return bn.decide().plot(title="")
+
+
+@picture
+def plot_policy__many() -> Any:
+    bn = mk.BayesianNetwork()
+    bn.add("place", np.ones(40), normalise=True)
+    bn.add("time", np.ones(60), normalise=True)
+    bn.add("way", mk.Decision(["left", "right", "straight"]), parents=["place", "time"])
+    amounts = np.random.default_rng(0).normal(size=(40, 60, 3))
+    bn.add("joy", mk.Utility(amounts), parents=["place", "time", "way"])
+    return bn.decide().plot()
+
+
+@picture
+def plot_decision_sensitivity() -> Any:
+    return drilling().decision_sensitivity(("oil", "dry")).plot()
+
+
+@picture
+def plot_decision_sensitivity__curves() -> Any:
+    return drilling().decision_sensitivity(("oil", "dry"), risk=-0.01).plot(title="who avoids risk")
+
+
+@picture
+def plot_tornado() -> Any:
+    return mk.control.tornado(drilling()).plot(title="drilling")
+
+
+@picture
+def plot_total_utility() -> Any:
+    bn = drilling()
+    return bn.follow(bn.decide()).utility().plot()
+
+
+@picture
+def plot_total_utility__many() -> Any:
+    bn = mk.BayesianNetwork()
+    for k in range(8):
+        bn.add(f"x{k}", [0.7, 0.3])
+        bn.add(f"u{k}", mk.Utility([0, 1.7**k]), parents=[f"x{k}"])
+    return bn.utility().plot(title="eight chances")
+
+
 # -- tables and posteriors ----------------------------------------------------------------------------------------------
 
 
@@ -402,6 +500,24 @@ def plot_study__slices() -> Any:
 @picture
 def plot_study__surrogate() -> Any:
     return search().plot("surrogate", parameters=["x", "y"])
+
+
+@cache
+def slot_machines() -> Any:
+    machines = [mk.exponential.Bernoulli(p) for p in (0.3, 0.5, 0.6)]
+    return mk.control.Bandit(mk.exponential.Beta(1, 1), ["left", "middle", "right"], seed=0).play(
+        machines, 80, progress=False
+    )
+
+
+@picture
+def plot_bandit() -> Any:
+    return slot_machines().plot()
+
+
+@picture
+def plot_bandit__arms() -> Any:
+    return slot_machines().plot("arms")
 
 
 @picture

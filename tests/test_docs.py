@@ -25,6 +25,9 @@ NEEDS = {
     "data_on_a_cluster.md": ["dask.dataframe", "pyarrow"],
     "files.md": ["pgmpy", "pyagrum"],
     "structure_from_big_data.md": ["pyarrow"],
+    "plans_over_time.md": ["gymnasium"],
+    "when_you_cannot_see.md": ["jax"],
+    "learning_from_trial.md": ["jax"],
 }
 CLUSTER = "data_on_a_cluster.md"
 """Its Python blocks need a cluster; `test_cluster_data.py` does the same on small ones."""
@@ -37,7 +40,10 @@ SAMPLED = {
     "structure_from_big_data.md", "topic_relatives.md", "tracking_a_target.md", "undirected_structure.md",
     "worked_bayesian_models.md",
     "vae.md", "flows.md", "gans.md", "diffusion.md", "belief_nets.md", "boltzmann_machines.md", "deep_nodes.md",
-    "energy_models.md", "functions_in_networks.md", "gaussian_process_classification.md", "networks_from_scratch.md",
+    "energy_models.md", "functions_in_networks.md",
+    "gaussian_processes_many_rows.md", "choosing_an_engine.md", "what_would_another_policy_have_done.md",
+    "learned_against_true.md", "approximate_inference.md", "grammars_and_circuits.md",
+    "learning_from_trial.md", "gaussian_process_classification.md", "networks_from_scratch.md",
 }  # fmt: skip
 """Pages that compile, sample or learn for five seconds and more each; only a slow test compares what they print."""
 LONG = {"bayesian_regression.md", "big_data_many_chains.md", "diagnosing.md", "mcmc_or_variational.md"}

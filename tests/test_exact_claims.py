@@ -371,6 +371,11 @@ CLAIMS = {
     "graphical/posterior_network.py": "conjugate regressions and tables in closed form",
     "graphical/question_verbs.py": "derivatives by bucket elimination; Gaussian elimination",
     "documents/answers.py": "nothing was asked",
+    "processes/finite_horizon.py": "backward induction over all steps",
+    "processes/soft_values.py": "backward messages over all steps",
+    "processes/occupancy_program.py": "a linear program whose answer is evaluated exactly, with its gap",
+    "numbers/linear_quadratic.py": "Riccati recursions; converged says whether a fixed point was reached",
+    "control/decisions_of_numbers.py": "linear-quadratic Gaussian teams, by one linear system",
 }
 """Files that say `exact=True` of an answer in so many words, and why they may."""
 

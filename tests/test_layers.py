@@ -33,13 +33,15 @@ ROOMS = {
     )],
     "factors": [
         ("distributions",), ("processes", "networks"), ("tables",), ("quantities",),
-        ("local_models", "gaussian", "functions"), ("potentials", "covariances"), ("",),
+        ("local_models", "gaussian", "functions"), ("potentials", "covariances", "decisions"), ("",),
     ],
     "inference": [
         ("",),
         ("exact", "flat_graphs"),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
         ("sequences", "collapsed", "circuits"),
+        ("decisions/diagrams", "decisions/processes"),
+        ("decisions/beliefs", "decisions/numbers"),
         ("variational", "markov_chains", "theory", "gaussian"),
         ("densities/program",),
         ("densities/draws",),
@@ -49,7 +51,7 @@ ROOMS = {
     "learning": [
         ("association", "regression", "conditional_fields"),
         ("tables",), ("incomplete", "prediction"), ("components", "fields"), ("gaussian", "sequences"),
-        ("latent", "neural", "processes"), ("",),
+        ("latent", "neural", "processes"), ("control",), ("",),
     ],
     "structure": [
         ("task",),
@@ -326,7 +328,13 @@ def test_heavy_libraries_are_imported_inside_functions():
 
 WIRE = {
     f"markovia.studio.{room}"
-    for room in ("documents.messages", "documents.edits", "jobs.orders", "jobs.tables")
+    for room in (
+        "documents.messages",
+        "documents.decision_messages",
+        "documents.edit_messages",
+        "jobs.orders",
+        "jobs.tables",
+    )
 }
 """Messages of the studio: their classes are the words of the page, whatever the library calls such a thing."""
 IN_SEVERAL_DOORS = {
@@ -428,14 +436,14 @@ def test_a_model_behind_the_door_of_its_family_answers_at_the_top_too_though_unl
 
 def test_help_on_the_package_fits_on_a_few_screens_and_names_every_public_name():
     text = pydoc.plain(pydoc.render_doc(markovia))
-    assert len(text.splitlines()) < 140
+    assert len(text.splitlines()) < 145
     described = text.partition("PACKAGE CONTENTS")[0]
     assert not [name for name in markovia.__all__ if not re.search(rf"\b{name}\b", described)]
 
 
 def test_the_top_of_the_package_holds_only_what_is_typed_first():
     assert (
-        sum(not isinstance(getattr(markovia, name), ModuleType) for name in markovia.__all__) < 65
+        sum(not isinstance(getattr(markovia, name), ModuleType) for name in markovia.__all__) < 70
     )  # doors aside
     for name in markovia.__all__:
         value = getattr(markovia, name)

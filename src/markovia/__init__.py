@@ -61,6 +61,10 @@ Learning
     learning                        association, information, calibration, expected counts
 Causes and effects
     causal                          identification, effects from data, counterfactuals, causal graphs
+Deciding
+    Decision, Utility, Quadratic    nodes that are chosen, and what outcomes are worth; then `decide()`
+    MDP                             a Markov decision process by its arrays
+    control                         policies on data and by trial, bandits, beliefs, feedback, inverse rewards
 Searching with few trials
     bayesopt                        minimize a costly function, tune an estimator (`Search`), ask and tell (`Study`)
 First runs
@@ -104,6 +108,12 @@ _ports.bind(
         "refute-effect": "markovia.causal.estimation.checks.refutation:refute",
         "effect-sensitivity": "markovia.causal.estimation.checks.sensitivity:sensitivity",
         "effect-report": "markovia.causal.estimation.checks.report:report",
+        "environment": "markovia.control.environments:environment",
+        "identify-plan": "markovia.causal.identification.plans:identify_plan",
+        "decision-sensitivity": "markovia.control.sensitivity:decision_sensitivity",
+        "decide-numbers": "markovia.control.decisions_of_numbers:decide_numbers",
+        "expected-utility-of-numbers": "markovia.control.decisions_of_numbers:expected_utility_of_numbers",
+        "troubleshoot": "markovia.control.troubleshooting:troubleshoot",
     }
 )
 

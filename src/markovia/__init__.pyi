@@ -5,6 +5,7 @@ from markovia import (
     causal as causal,
     ci_tests as ci_tests,
     classifiers as classifiers,
+    control as control,
     covariances as covariances,
     crf as crf,
     deep as deep,
@@ -40,6 +41,9 @@ from markovia.data.tables.counting import counts as counts
 from markovia.data.tables.discretization import Discretizer as Discretizer
 from markovia.errors import MarkoviaError as MarkoviaError
 from markovia.factors.covariances.process import GP as GP, Points as Points
+from markovia.factors.decisions.decision import Decision as Decision
+from markovia.factors.decisions.quadratic import Quadratic as Quadratic
+from markovia.factors.decisions.utility import Utility as Utility
 from markovia.factors.functions.function_node import Flat as Flat, Input as Input
 from markovia.factors.functions.parameter import Parameter as Parameter
 from markovia.factors.gaussian.canonical_form import GaussianFactor as GaussianFactor
@@ -80,6 +84,7 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork as D
 from markovia.models.temporal.hmm import HMM as HMM
 from markovia.models.temporal.linear_state_space import LinearStateSpace as LinearStateSpace
 from markovia.models.temporal.markov_chain import MarkovChain as MarkovChain
+from markovia.models.temporal.dynamic.mdp import MDP as MDP
 from markovia.models.temporal.particle_filter import ParticleFilter as ParticleFilter
 from markovia.models.temporal.switching_state_space import SwitchingStateSpace as SwitchingStateSpace
 from markovia.models.topics.correlated import CorrelatedTopics as CorrelatedTopics

@@ -1,6 +1,10 @@
 """The names that `markovia.results` hands out, each with its home."""
 
 from markovia.inference.circuits.parse_tree import ParseTree as ParseTree
+from markovia.inference.decisions.diagrams.information_value import InformationValue as InformationValue
+from markovia.inference.decisions.processes.plan import Plan as Plan
+from markovia.inference.decisions.diagrams.policy import Policy as Policy
+from markovia.inference.decisions.diagrams.utility_distribution import TotalUtility as TotalUtility
 from markovia.inference.densities.closed_forms.closed_posterior import ClosedPosterior as ClosedPosterior
 from markovia.inference.densities.draws.drawn_posterior import DrawnPosterior as DrawnPosterior
 from markovia.inference.densities.draws.predictive_scores import (

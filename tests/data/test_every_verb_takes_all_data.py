@@ -100,6 +100,7 @@ def pairs():
             )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("verb", "backend"), pairs())
 def test_a_verb_answers_rows_of_any_form_as_it_answers_pandas(verb, backend, tmp_path):
     if verb in EVIDENCE and backend.__name__ == "as_mapping":

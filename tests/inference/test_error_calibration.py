@@ -66,6 +66,7 @@ def spread(model, target, given, engine):
     return np.array([p.values - exact for p in found]), [p.info.error for p in found], [p.info for p in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CHAINS)
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 def test_chains_scatter_as_far_as_they_say(name):

@@ -318,6 +318,7 @@ def test_elements_on_a_plate_answer_one_by_one():
             ask()
 
 
+@pytest.mark.slow
 def test_tables_of_a_fitted_network_answer_as_their_beta_distributions():
     prior = mk.priors.Dirichlet({"b": [[2, 1, 0], [0, 2, 0]]}, other=1.0)
     bn = mk.BayesianNetwork("a->b", states={"a": 2, "b": 3})
@@ -471,6 +472,7 @@ def test_a_posterior_comes_back_whole_from_a_pickle_and_from_a_file(make, tmp_pa
             assert all(np.array_equal(rows[n], again[n]) for n in rows)
 
 
+@pytest.mark.slow
 def test_a_model_with_functions_gives_arviz_all_groups_and_can_be_kept(tmp_path):
     m = mk.BayesianNetwork()
     m.add("x", mk.Input(), plate="i")

@@ -471,6 +471,7 @@ def test_models_carry_states_and_tables_to_networkx():
     assert fg.nodes["factor", "f1"]["table"].tolist() == [1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "call"),
     [

@@ -114,8 +114,8 @@ def test_subtypes_without_labels_get_their_values_as_states() -> None:
     [
         ("", "1:1", "expected 'net' or 'class', found the end of the file"),
         ("net { name = ; }", "1:14", "expected a value, found ';'"),
-        ("net {} decision d { }", "1:8", "decision nodes are not supported"),
-        ("net {}\nutility u { }", "2:1", "utility nodes are not supported"),
+        ("net {} decision d { }", "1:8", "expected the states of 'd'"),
+        ("net {}\nfunction u { }", "2:1", "function nodes are not supported"),
         ("net {} continuous node c { }", "1:8", "continuous nodes are not supported"),
         ("net {} node a { states = (); }", "1:8", "expected the states of 'a'"),
         ('net {} node a { states = ("x" "x"); }', "1:8", "repeat 'x'"),

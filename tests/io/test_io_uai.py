@@ -376,6 +376,7 @@ def test_random_numbers_give_a_model_or_a_parse_error(numbers):
 NONSENSE = ["1 ", "0 ", "9", "2 ", "x", "1048576 ", "\n", "-", "1e9 "]
 
 
+@pytest.mark.slow
 def test_megabytes_of_nonsense_are_refused_in_time_and_space():
     for head in ("", "MARKOV ", "MARKOV 1000000000 ", "BAYES 1 2 1 1 0 "):
         for piece in NONSENSE:

@@ -108,7 +108,7 @@ def network(*parts: str) -> str:
         ("<!DOCTYPE b [\n<!ENTITY a 'b'>]><BIF/>", "2:12", "expected no entity declarations, found 'a'"),
         ("<BIF>&nbsp;</BIF>", "1:6", "undefined entity"),
         (network("<VARIABLE/>"), "3:1", "expected <NAME>"),
-        (network('<VARIABLE TYPE="utility"><NAME>a</NAME></VARIABLE>'), "3:1", "'utility' variables are not supported"),
+        (network('<VARIABLE TYPE="goal"><NAME>a</NAME></VARIABLE>'), "3:1", "'goal' variables are not supported"),
         (network(variable("a")), "3:1", "at least one state"),
         (network(variable("a", "x", "x")), "3:1", "repeat 'x'"),
         (network(variable("a", "x"), variable("a", "x")), "4:1", "found 'a' again"),

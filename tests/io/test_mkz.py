@@ -51,6 +51,7 @@ def packed(path, contents, **options):
     return path
 
 
+@pytest.mark.slow
 def test_a_trained_network_comes_back_bit_by_bit(trained, tmp_path):
     path = tmp_path / "vae.mkz"
     trained.save(path)

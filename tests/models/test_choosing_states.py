@@ -15,6 +15,7 @@ TRUE = {
 DATA = mk.HMM(3, emission="gaussian", **TRUE).sample(50, 10, seed=0)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["bic", "aic", "held-out", "cross-validation"])
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 def test_every_criterion_finds_the_number_and_its_numbers_are_those_of_fits(criterion):

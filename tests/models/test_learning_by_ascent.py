@@ -155,6 +155,7 @@ TWICE = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TWICE)
 def test_the_same_data_twice_take_as_many_steps_to_settle(name):
     make, (once,), joined = TWICE[name]
@@ -173,6 +174,7 @@ RESUMED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RESUMED)
 def test_learning_goes_on_from_its_file_to_the_numbers_of_learning_that_was_not_cut(name, tmp_path):
     data, make = RESUMED[name]

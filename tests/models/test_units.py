@@ -479,6 +479,7 @@ def test_a_fit_scales_with_the_unit_of_its_data(name, c):
         compared(np.asarray(value, dtype=float) / c**power, at_one(name)[what][0], f"{what} at {c:g}")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::markovia.errors.ConvergenceWarning")
 @pytest.mark.parametrize("name", [name for name, (_, anywhere) in TABLE.items() if anywhere])
 def test_a_fit_moves_with_the_origin_of_its_data(name):

@@ -84,5 +84,7 @@ def test_progress_is_shown_where_it_is_wanted_and_reaches_its_end(layout, capsys
     plot_graph(dag, layout=layout)
     assert "drawing" not in capsys.readouterr().err
     monkeypatch.setattr(progress, "LONG", 1e-6)
-    mk.BayesianNetwork(mk.graphs.random_dag(150, max_parents=2, seed=1).edges).plot(layout=layout)
+    # a bar is drawn anew after a tenth of a second: the drawing has to take that long
+    nodes = 150 if layout == "layered" else 500
+    mk.BayesianNetwork(mk.graphs.random_dag(nodes, max_parents=2, seed=1).edges).plot(layout=layout)
     assert "drawing" in capsys.readouterr().err

@@ -20,7 +20,7 @@ from markovia.inference.result import Info
 from markovia.learning.prediction.calibration_measures import calibration
 from markovia.models.graphical.calibration import EngineCalibration
 from markovia.plotting import comparison_plot, edge_confidence_plot
-from markovia.plotting.choosing_components import plot_component_choice
+from markovia.plotting.groups.choosing_components import plot_component_choice
 from markovia.structure.confidence.model_averaging import EdgeConfidence
 
 

@@ -31,6 +31,7 @@ LAWS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: type(law).__name__)
 def test_a_law_is_drawn_the_same_for_the_same_seed(law):
     _, (left, right) = plt.subplots(1, 2)

@@ -463,6 +463,7 @@ def test_dot_text_of_other_graphs():
         to_dot("asia")
 
 
+@pytest.mark.slow
 def test_missing_matplotlib_is_named_with_the_command_that_installs_it():
     program = (
         "import sys; sys.modules['matplotlib'] = None\nimport markovia as mk\n"

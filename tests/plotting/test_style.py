@@ -61,10 +61,18 @@ def test_letters_can_be_read_on_everything_they_stand_on(paper):
         paper.OBSERVED_FILL,
         paper.SET_FILL,
         paper.SEPARATOR_FILL,
+        paper.DECISION_FILL,
+        paper.UTILITY_FILL,
     ):
         assert contrast(paper.INK, behind) >= 7
     assert contrast(paper.FACTOR_INK, paper.FACTOR_FILL) >= 7
-    for line in (paper.EDGE, paper.NODE_BORDER, paper.SET_BORDER):
+    for line in (
+        paper.EDGE,
+        paper.NODE_BORDER,
+        paper.SET_BORDER,
+        paper.DECISION_BORDER,
+        paper.UTILITY_BORDER,
+    ):
         assert contrast(line, paper.BACKGROUND) >= 4.5
 
 

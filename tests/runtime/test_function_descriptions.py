@@ -146,6 +146,7 @@ class Curve(Base):
 """
 
 
+@pytest.mark.slow
 def test_a_users_module_that_was_edited_is_compiled_again(tmp_path):
     package = tmp_path / "users_links"
     package.mkdir()

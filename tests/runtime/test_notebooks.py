@@ -21,8 +21,8 @@ DOORS = (
 )  # fmt: skip
 NO_RESULTS = {
     # what models are built of and asked with
-    "ConditionalFeature", "Feature", "Flat", "GaussianFactor", "GP", "Input", "Interval", "Jeffrey", "Knowledge",
-    "LinearGaussian", "Mark", "Not", "Parameter", "Points", "Problem", "Soft", "Variable",
+    "ConditionalFeature", "Decision", "Feature", "Flat", "GaussianFactor", "GP", "Input", "Interval", "Jeffrey", "Knowledge",
+    "LinearGaussian", "Mark", "Not", "Parameter", "Points", "Problem", "Quadratic", "Soft", "Utility", "Variable",
     # settings, and those who are asked
     "ContrastiveDivergence", "EM", "LabelRule", "Training", "GraphOracle", "StatementOracle", "Triangulation",
     # parameters of one form of node, and the form of a form

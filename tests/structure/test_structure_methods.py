@@ -45,6 +45,7 @@ def _learn(method, rows, numbers, **settings):
     return mk.learn_structure(data, method, seed=0, progress=False, **{**OPTIONS.get(method, {}), **settings})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_learns_three_columns(method, rows, numbers):
     found = _learn(method, rows, numbers)

@@ -75,6 +75,7 @@ def test_the_page_names_every_module_that_it_loads_and_they_are_sent_once(client
     assert client.get("/static/main.js", headers={"if-none-match": '"other"'}).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_first_page_is_answered_before_the_library_is_loaded():
     code = """if True:
         import sys

@@ -14,7 +14,8 @@ from markovia.errors import (
     UnsupportedModel,
 )
 from markovia.studio.documents.document import Document, Snapshot
-from markovia.studio.documents.edits import AnyEdit, edited
+from markovia.studio.documents.edit_messages import AnyEdit
+from markovia.studio.documents.edits import edited
 from markovia.studio.documents.views import node_of
 
 

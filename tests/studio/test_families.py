@@ -167,6 +167,7 @@ def test_what_cannot_be_identified_says_why(page):
     assert "nobody" in wrong["error"]
 
 
+@pytest.mark.slow
 def test_an_effect_from_a_table_is_that_of_the_library(tmp_path):
     asia = mk.examples.asia()
     rows = asia.sample(600, seed=2)
@@ -222,6 +223,7 @@ def test_bayesian_examples_are_listed_and_one_source_is_asked_for(page):
         bayesian_models.of({"model": mk.io.dumps(mk.examples.asia(), "json"), "given": {}})
 
 
+@pytest.mark.slow
 def test_codes_of_rows_fill_gaps_and_lead_from_row_to_row(tmp_path):
     rng = np.random.default_rng(0)
     rows = np.where(rng.random((40, 9)) < 0.5, 1.0, 0.0)

@@ -122,6 +122,7 @@ def test_a_file_that_is_no_table_is_refused_with_a_sentence(page, name, content,
     assert "markovia-tables-" not in said
 
 
+@pytest.mark.slow
 def test_a_learned_graph_is_that_of_the_library_and_opens_as_a_model(page, file, table):
     known = {"required": [("asia", "tub")], "forbidden": [("smoke", "bronc")]}
     result = page.done({"kind": "structure", "data": table, "score": "bdeu", "prior": "laplace", **known})
@@ -169,6 +170,7 @@ def test_columns_open_without_edges_and_take_the_learned_graph_as_an_undoable_st
     assert page.ask(f"/api/models/{view['id']}/undo", {})["edges"] == []
 
 
+@pytest.mark.slow
 def test_parameters_by_em_are_those_of_the_library_and_can_be_undone(page, rows):
     gaps = rows.copy()
     gaps.loc[::3, "lung"] = None

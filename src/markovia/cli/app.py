@@ -19,7 +19,7 @@ from markovia.errors import MarkoviaError, TooLarge
 
 COMMANDS = (
     "info", "query", "explain", "sample", "independent", "identify", "effect", "learn", "fit", "hmm", "cluster", "topics",
-    "gp", "score", "predict", "compare", "compiling", "convert", "listing", "demo", "studio", "report",
+    "gp", "decide", "score", "predict", "compare", "compiling", "convert", "listing", "demo", "studio", "report",
 )  # fmt: skip
 """The modules of the commands, in the order of the help."""
 _registered: set[str] = set()
@@ -121,7 +121,7 @@ def _fail(sentence: str) -> None:
 
 def _as_options(sentence: str) -> str:
     """Say advice in the words of the command line: `engine='gibbs'` is `--engine gibbs` there."""
-    said = re.sub(r"\b(engine|missing|method)='([\w-]+)'", r"--\1 \2", sentence).replace(
+    said = re.sub(r"\b(engine|missing|method|memory)='([\w-]+)'", r"--\1 \2", sentence).replace(
         "targets=[...]", "--targets"
     )
     said = said.replace(

@@ -7,6 +7,7 @@ text could be split, the one that makes sense to the model is taken.
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from markovia.cli.terminal.loading import states_of
 from markovia.errors import InvalidArgument, InvalidEvidence, UnknownState, UnknownVariable
 from markovia.factors.tables.evidence import Not
 from markovia.factors.tables.variable import State, Variable
@@ -201,11 +202,13 @@ def _once(given: dict[str, Any], name: str) -> None:
 
 def _example(model: Model) -> str:
     """Return an assignment that the model would accept, for messages."""
-    return next((f"{name}={model.states(name)[-1]}" for name in model.variables), "variable=state")
+    return next(
+        (f"{n}={states[-1]}" for n in model.variables if (states := states_of(model, n))), "variable=state"
+    )
 
 
 def _soft_example(model: Model) -> str:
     """Return soft evidence that the model would accept: each state half as likely as the one before."""
-    name = next(iter(model.variables), "variable")
-    states = model.states(name) if name in model else [0, 1]
+    name = next((n for n in model.variables if states_of(model, n)), "variable")
+    states = states_of(model, name) if name in model else [0, 1]
     return f"{name}={','.join(f'{0.5**k:g}' for k in range(len(states)))}"

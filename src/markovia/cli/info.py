@@ -5,7 +5,7 @@ from math import prod
 from typing import Annotated, Any
 
 from markovia.cli.terminal import options
-from markovia.cli.terminal.loading import open_model
+from markovia.cli.terminal.loading import open_model, states_of
 from markovia.cli.terminal.options import command, option
 from markovia.cli.terminal.output import heading, print_json, say, show_table
 from markovia.graphs.kinds.undirected import UndirectedGraph
@@ -62,7 +62,7 @@ def describe(model: Model) -> dict[str, Any]:
     >>> facts["variables"], facts["edges"], facts["parameters"], facts["treewidth_bound"]
     (8, 8, 18, 2)
     """
-    sizes = [len(model.states(name)) for name in model.variables]
+    sizes = [len(states) for name in model.variables if (states := states_of(model, name))]
     facts: dict[str, Any] = {
         "name": model.name or None,
         "kind": type(model).__name__,
@@ -89,7 +89,9 @@ def describe(model: Model) -> dict[str, Any]:
 def list_variables(model: Model) -> list[dict[str, Any]]:
     """Return name, states and parents (neighbours in undirected models) of every variable."""
     if isinstance(model, BayesianNetwork):
-        return [{"name": n, "states": model.states(n), "parents": model.parents(n)} for n in model.variables]
+        return [
+            {"name": n, "states": states_of(model, n), "parents": model.parents(n)} for n in model.variables
+        ]
     return [
         {"name": n, "states": model.states(n), "neighbours": sorted(model.markov_blanket(n))}
         for n in model.variables
@@ -98,9 +100,13 @@ def list_variables(model: Model) -> list[dict[str, Any]]:
 
 def _of_network(model: BayesianNetwork) -> dict[str, Any]:
     graph = model.graph
-    families = {n: prod(len(model.states(v)) for v in (n, *model.parents(n))) for n in model.variables}
+    families = {
+        n: prod(len(states_of(model, v)) or 1 for v in (n, *model.parents(n))) for n in model.variables
+    }
     widest = max(families, key=lambda n: (families[n], len(model.parents(n))), default=None)
+    diagram = {"decisions": model.decisions, "utilities": model.utilities}
     return {
+        **(diagram if any(diagram.values()) else {}),
         "edges": len(model.edges),
         "parameters": model.count_parameters(),
         "without_table": [n for n in model.variables if not model.has_table(n)],
@@ -138,6 +144,7 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         ("states", states or "none"),
         ("edges", f"{facts['edges']:,}"),
     ]
+    lines += [(word, _named(facts[word])) for word in ("decisions", "utilities") if word in facts]
     if "factors" in facts:
         lines.append(("factors", f"{facts['factors']:,}"))
     lines.append(("parameters", f"{facts['parameters']:,}"))

@@ -13,6 +13,7 @@ _BEGINNINGS = (
     ("net", re.compile(r"(?:net\s*\{|class\b|node\b)")),
     ("bif", re.compile(r"(?:network|variable|probability)\b")),
     ("dagitty", re.compile(r"(?:dag|pdag|mag|pag|graph|digraph)\s*(?:\w+\s*)?\{")),
+    ("pomdp", re.compile(r"(?:discount|values|states|actions|observations)\s*:")),
     ("lavaan", re.compile(r"[\w.]+\s*(?:=~|~~|~)")),
 )
 

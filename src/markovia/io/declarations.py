@@ -16,9 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import CycleError, InvalidArgument, MarkoviaError, ParseError
+from markovia.factors.decisions.utility import Worth
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.variable import State, Variable
+from markovia.io.decision_nodes import read_amounts, read_choice, read_weights
 from markovia.io.identifiers import (
+    ALLOWED,
     NAME,
     PROPERTIES,
     STATES,
@@ -53,6 +56,10 @@ class DeclaredVariable:
     define: Define | None = None
     """Makes the distribution from the child and its parents; None leaves the node without a table."""
     properties: dict[str, str] = field(default_factory=dict)
+    kind: str = "chance"
+    """Or "decision", or "utility", which has no states."""
+    allowed: str | None = None
+    """The mark that says what a decision may choose."""
     label: str | None = None
     """The property that repeats the true name for human readers and is dropped when a mark restores it."""
 
@@ -123,7 +130,7 @@ def declared_network(
 
 
 def dense(source: Source, policy: RowPolicy, values: NDArray[np.float64], at: int, locate: Locate) -> Define:
-    """Return the maker of a full table whose numbers come parents first, child fastest.
+    """Return the maker of a full table whose numbers come parents first, child fastest; of amounts for a utility.
 
     Parameters
     ----------
@@ -138,6 +145,8 @@ def dense(source: Source, policy: RowPolicy, values: NDArray[np.float64], at: in
     """
 
     def define(variable: Variable, parents: Parents) -> Conditional:
+        if isinstance(variable, Worth):
+            return read_amounts(source, at, variable, parents, values)
         shape = (*(len(p) for p in parents), len(variable))
         if len(shape) > MAX_AXES:
             raise source.error(at, f"expected a table with at most {MAX_AXES} axes, found {len(shape)}")
@@ -153,6 +162,16 @@ def dense(source: Source, policy: RowPolicy, values: NDArray[np.float64], at: in
         return ConditionalTable.of(variable, parents, rows)
 
     return define
+
+
+def choice(source: Source, item: DeclaredVariable) -> Define:
+    """Return the maker of a decision that sees its parents."""
+    return lambda variable, parents: read_choice(source, item.at, variable, parents, item.allowed)
+
+
+def weighted_sum(source: Source, weights: NDArray[np.float64] | None, at: int) -> Define:
+    """Return the maker of a utility that weighs utilities, all alike where there are no weights."""
+    return lambda variable, parents: read_weights(source, at, variable, parents, weights)
 
 
 def deterministic(source: Source, codes: Callable[[Variable], Sequence[int]], at: int) -> Define:
@@ -213,11 +232,13 @@ def declared_variable(source: Source, item: DeclaredVariable) -> Variable:
     states = _marked(
         source, item.at, properties, STATES, lambda mark: restored_states(item.states, mark), item.states
     )
+    if item.kind == "decision":
+        item.allowed = properties.pop(ALLOWED, None)
     item.properties = _marked(
         source, item.at, properties, PROPERTIES, lambda mark: joined_properties(properties, mark), properties
     )
     try:
-        return Variable(name, states)
+        return Worth(name) if item.kind == "utility" else Variable(name, states)
     except InvalidArgument as error:
         raise source.error(item.at, f"{brief(str(error))}; expected one or more distinct states") from None
 
@@ -239,6 +260,8 @@ def _marked(
 def _parents(source: Source, item: DeclaredVariable, variables: Mapping[str, Variable]) -> Parents:
     seen: set[str] = {item.identifier}
     for parent, at in item.parents:
+        if item.kind != "utility" and isinstance(variables.get(parent), Worth):
+            raise source.error(at, f"expected a parent with states, found the utility {shown(parent)}")
         if parent not in variables:
             near = hint(parent, variables)
             raise source.error(at, f"expected a declared variable, found {shown(parent)}{near}")
@@ -259,7 +282,7 @@ def _assembled(
     if len(conditionals) == len(variables):
         return BayesianNetwork.from_conditionals(conditionals.values(), name=name)
     structure = {variables[i].name: [q.name for q in parents[i]] for i in variables}
-    network = BayesianNetwork(structure, states={v.name: v.states for v in variables.values()}, name=name)
-    for child, conditional in conditionals.items():
-        network.replace(child, conditional)
+    states = {v.name: v.states for v in variables.values() if not isinstance(v, Worth)}
+    network = BayesianNetwork(structure, states=states, name=name)
+    network.install({v.name: v for v in variables.values()}, conditionals)
     return network

@@ -5,34 +5,46 @@
     node rain { kind = NATURE; discrete = TRUE; states = (no, yes); parents = (); probs = (0.8, 0.2); };
     node wet  { kind = NATURE; discrete = TRUE; states = (no, yes); parents = (rain);
                 probs = ((0.9, 0.1), (0.2, 0.8)); title = "Wet grass"; };
+    node umbrella { kind = DECISION; discrete = TRUE; states = (take, leave); parents = (rain); };
+    node comfort { kind = UTILITY; discrete = FALSE; parents = (rain, umbrella);
+                   functable = ((20, 100), (70, 0)); };
     };
 
-In `probs` the child varies fastest, then the last parent; `@imposs` is zero. `functable` gives a
-deterministic node one state a parent configuration. States without names are the integers 0 ... k-1; a
-discretised continuous node has one state fewer than `levels`. Text notes (`kind = CONSTANT`) are skipped;
-decision and utility nodes are refused by name. Names are at most 30 letters, digits and underscores, longer or
-stranger ones come back through marks. Reading is linear in the size of the file. Reference: Norsys, *DNET file
-format*.
+In `probs` the child varies fastest, then the last parent; `@imposs` is zero. `functable` gives a deterministic node
+one state a parent configuration, and a utility one amount, the last parent fastest. States without names are the
+integers 0 ... k-1; a discretised continuous node has one state fewer than `levels`. Text notes (`kind = CONSTANT`)
+are skipped. Names are at most 30 letters, digits and underscores, longer or stranger ones come back through marks.
+Reading is linear in the size of the file. Reference: Norsys, *DNET file format*.
 """
 
 import re
 
+import numpy as np
+from numpy.typing import NDArray
+
+from markovia.factors.decisions.utility import Worth
+from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
+from markovia.io.decision_nodes import read_amounts
 from markovia.io.declarations import (
     DeclaredVariable,
     Define,
+    Parents,
+    choice,
     declared_network,
     dense,
     deterministic,
     numbered_states,
 )
 from markovia.io.identifiers import STATES, WrittenNode, split_properties, written_network
+from markovia.io.numbers import is_number
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import MOST_ITEMS, Scanner, is_bare
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.source_text import Source, quote, shown
 
 _LONGEST = 30
+_KINDS = {"nature": "chance", "decision": "decision", "utility": "utility"}
 _OWN = {
     "kind",
     "discrete",
@@ -119,16 +131,18 @@ def write_dne(model: object) -> str:
 
 
 def _node_block(node: WrittenNode) -> str:
+    if node.kind == "utility":
+        return _utility_block(node)
     lines = ["kind = NATURE;", "discrete = TRUE;", "chance = CHANCE;"]
+    if node.kind == "decision":
+        lines = ["kind = DECISION;", "discrete = TRUE;"]
     numbered = node.variable.numbered
     # titles of renamed states are ours: a reader drops them, so a node's own ones travel in a mark
     titled = STATES in node.marks and not numbered
     texts = [str(s) for s in node.variable.states]
 
     def fits(key: str, value: str) -> bool:
-        if key == "center":
-            return _POINT.fullmatch(value) is not None
-        return _fits(key, value) and not (titled and key == "statetitles")
+        return _fits_node(key, value) and not (titled and key == "statetitles")
 
     written = node.attributes(fits, "title")
     if numbered:
@@ -141,9 +155,29 @@ def _node_block(node: WrittenNode) -> str:
     lines.append(f"parents = ({', '.join(node.parents)});")
     rows = node.rows()
     if rows is not None:
-        tuples = [f"({', '.join(map(repr, row))})" for row in rows.tolist()]
-        table = tuples[0] if not node.parents else "(\n    " + ",\n    ".join(tuples) + ")"
-        lines.append(f"probs = {table};")
+        lines.append(f"probs = {_tuples(rows, nested=bool(node.parents))};")
+    return _node_text(node, lines, written)
+
+
+def _utility_block(node: WrittenNode) -> str:
+    lines = [
+        "kind = UTILITY;",
+        "discrete = FALSE;",
+        "chance = DETERMIN;",
+        f"parents = ({', '.join(node.parents)});",
+    ]
+    rows = node.rows()
+    if rows is not None:
+        lines.append(f"functable = {_tuples(rows, nested=len(node.parents) > 1)};")
+    return _node_text(node, lines, node.attributes(_fits_node, "title"))
+
+
+def _tuples(rows: NDArray[np.float64], nested: bool) -> str:
+    listed = [f"({', '.join(map(repr, row))})" for row in rows.tolist()]
+    return "(\n    " + ",\n    ".join(listed) + ")" if nested else listed[0]
+
+
+def _node_text(node: WrittenNode, lines: list[str], written: dict[str, str]) -> str:
     body = "".join(f"  {line}\n" for line in lines)
     body += "".join(_attribute(k, v) for k, v in written.items())
     return f"node {node.identifier} {{\n{body}}};\n"
@@ -153,6 +187,10 @@ def _fits(key: str, value: str) -> bool:
     printable = value.replace("\n", "").replace("\t", "").isprintable()
     known = key.lower() in _OWN or key.lower() in ("center", "nodeset")
     return printable and not known and _KEY.fullmatch(key) is not None
+
+
+def _fits_node(key: str, value: str) -> bool:
+    return _POINT.fullmatch(value) is not None if key == "center" else _fits(key, value)
 
 
 def _attribute(key: str, value: str) -> str:
@@ -258,10 +296,18 @@ class _DneReader:
         scan.take(";")
         if kind.lower() == "constant":
             return
-        if kind.lower() != "nature":
+        if kind.lower() not in _KINDS:
             raise self.source.error(
-                kind_at, f"nodes of the kind {shown(kind)} are not supported; expected NATURE"
+                kind_at,
+                f"nodes of the kind {shown(kind)} are not supported; expected NATURE, DECISION or UTILITY",
             )
+        node.kind = _KINDS[kind.lower()]
+        if node.kind == "utility":
+            node.states = []
+            self.nodes.append(node)
+            return
+        if node.kind == "decision":  # a table that is there is the policy that Netica found
+            node.define = choice(self.source, node)
         levels = _list_length(node.properties.get("levels", ""))
         if continuous and not levels:
             raise self.source.error(
@@ -301,6 +347,17 @@ class _DneReader:
         if depth:
             raise scan.expected("')'")
 
+        def define(variable: Variable, parents: Parents) -> Conditional:
+            if isinstance(variable, Worth):
+                return read_amounts(self.source, start, variable, parents, numbers())
+            return certain(variable, parents)
+
+        def numbers() -> NDArray[np.float64]:
+            for text, place in found:
+                if not is_number(text):
+                    raise self.source.error(place, f"expected an amount, found {shown(text)}")
+            return np.array([float(text) for text, _ in found])
+
         def codes(variable: Variable) -> list[int]:
             known = {f"#{i}": i for i in range(len(variable))}
             known |= {str(state): i for i, state in enumerate(node.states)}
@@ -313,7 +370,8 @@ class _DneReader:
                 result.append(known[state])
             return result
 
-        return deterministic(self.source, codes, start)
+        certain = deterministic(self.source, codes, start)
+        return define
 
 
 def _list_length(text: str) -> int:

@@ -2,11 +2,12 @@
 
 Variables may have any name and any mix of strings, integers and booleans as states; most formats know only
 identifiers and text. One convention for all of them: the file shows the nearest thing that the format allows,
-and three free-form properties (`MARKS`) carry the rest.
+and four free-form properties (`MARKS`) carry the rest.
 
 - `markovia_name` on a node or on the network: the true name, where the file shows a safe identifier instead;
 - `markovia_states` on a node: `int` or `bool` where the states print as shown but are numbers or truth values,
   else a JSON list of the true states;
+- `markovia_allowed` on a decision: which states may be chosen, where not all may (`markovia.io.decision_nodes`);
 - `markovia_properties`: a JSON object of properties whose keys or values the format has no room for.
 
 A value that is not plain printable text is written as a JSON string, so a mark is always printable ASCII-safe
@@ -22,11 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from markovia.errors import TooLarge, UnsupportedModel
+from markovia.factors.decisions.decision import DecisionNode
+from markovia.factors.decisions.utility import Worth
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.mixed import MixedGraph
 from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.io.decision_nodes import allowed_mark, listed_amounts
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
@@ -34,7 +38,8 @@ from markovia.models.temporal.dynamic_network import DynamicBayesianNetwork
 NAME = "markovia_name"
 STATES = "markovia_states"
 PROPERTIES = "markovia_properties"
-MARKS = (NAME, STATES, PROPERTIES)
+ALLOWED = "markovia_allowed"
+MARKS = (NAME, STATES, PROPERTIES, ALLOWED)
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _TRUTH = {"True": True, "False": False}
@@ -53,6 +58,13 @@ class WrittenNode:
     """The marks that restore what the identifier and the states do not say."""
     properties: dict[str, str]
     conditional: Conditional | None
+
+    @property
+    def kind(self) -> str:
+        """What the file says the node is: "decision", "utility" or "chance"."""
+        if isinstance(self.variable, Worth):
+            return "utility"
+        return "decision" if isinstance(self.conditional, DecisionNode) else "chance"
 
     def attributes(self, fits: Callable[[str, str], bool], label: str | None = None) -> dict[str, str]:
         """Return the properties and marks to write.
@@ -75,15 +87,17 @@ class WrittenNode:
         return {**direct, **self.marks, **rest}
 
     def rows(self) -> NDArray[np.float64] | None:
-        """Return the table with one row a parent configuration, or None where there is none.
+        """Return the table with one row a parent configuration (amounts: the last parent along the rows), or None.
 
         Raises
         ------
         UnsupportedModel
             If the distribution is too large for a table.
         """
-        if self.conditional is None:
+        if self.conditional is None or self.kind == "decision":
             return None
+        if self.kind == "utility":
+            return listed_amounts(self.conditional)
         try:
             return self.conditional.values.reshape(-1, len(self.variable))
         except TooLarge as error:
@@ -150,11 +164,15 @@ def written_network(
     nodes = []
     for name in names:
         variable = model.variable(name)
-        printed = [str(s) for s in variable.states]
+        own = () if isinstance(variable, Worth) else variable.states
+        printed = [str(s) for s in own]
         states = tuple(safe_names(printed, free=free_states, reserved=reserved, limit=limit))
         marks = {} if ids[name] == name else {NAME: encode_text(name)}
-        if (mark := states_mark(variable.states, states)) is not None:
+        if (mark := states_mark(own, states)) is not None:
             marks[STATES] = mark
+        conditional = model[name] if model.has_table(name) else None
+        if isinstance(conditional, DecisionNode) and conditional.allowed is not None:
+            marks[ALLOWED] = allowed_mark(conditional.allowed)
         nodes.append(
             WrittenNode(
                 variable,
@@ -163,12 +181,12 @@ def written_network(
                 tuple(ids[q] for q in model.parents(name)),
                 marks,
                 dict(model.node_properties.get(name, {})),
-                model[name] if model.has_table(name) else None,
+                conditional,
             )
         )
-    own = safe_names([model.name], reserved=reserved, limit=limit)[0] if model.name else "unnamed"
-    marks = {} if own == model.name else {NAME: encode_text(model.name)}
-    return WrittenNetwork(model.name, own, marks, dict(model.properties), tuple(nodes))
+    shown_name = safe_names([model.name], reserved=reserved, limit=limit)[0] if model.name else "unnamed"
+    marks = {} if shown_name == model.name else {NAME: encode_text(model.name)}
+    return WrittenNetwork(model.name, shown_name, marks, dict(model.properties), tuple(nodes))
 
 
 def refusal(model: object, holds: str) -> UnsupportedModel:

@@ -5,11 +5,15 @@
     node wet  { states = ("no" "yes"); }
     potential (rain) { data = (0.8 0.2); }
     potential (wet | rain) { data = ((0.9 0.1) (0.2 0.8)); }   % the child varies fastest
+    decision umbrella { states = ("take" "leave"); }
+    utility comfort { }
+    potential (umbrella | rain) { }                            % what is seen
+    potential (comfort | rain umbrella) { data = ((20 100) (70 0)); }   % the last parent varies fastest
 
-Attributes other than the states are kept as properties of the network and its nodes. A `class` around
-everything (object-oriented files without instances) is looked through. Decisions, utilities, continuous nodes,
-conditional Gaussians and tables given as expressions have no place in a discrete network and are refused by
-name. Reading is linear in the size of the file. Reference: *The HUGIN file format*, Hugin API reference manual.
+Attributes other than the states are kept as properties of the network and its nodes. A `class` around everything
+(object-oriented files without instances) is looked through. Continuous nodes, conditional Gaussians and tables given
+as expressions have no place in a discrete network and are refused by name. Reading is linear in the size of the file.
+Reference: *The HUGIN file format*, Hugin API reference manual.
 """
 
 import re
@@ -17,15 +21,16 @@ from itertools import pairwise
 
 from markovia.errors import ParseError
 from markovia.factors.tables.variable import State
-from markovia.io.declarations import DeclaredVariable, Define, declared_network, dense
+from markovia.io.declarations import DeclaredVariable, Define, choice, declared_network, dense
 from markovia.io.identifiers import WrittenNode, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.scanner import Scanner, is_bare
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.source_text import Source, hint, quote, shown
 
-_UNSUPPORTED = ("continuous", "decision", "utility", "function", "instance", "interval")
-_RESERVED = {"net", "class", "node", "discrete", "potential", "data", "states", "normal", *_UNSUPPORTED}
+_UNSUPPORTED = ("continuous", "function", "instance", "interval")
+_KINDS = {"node": "chance", "decision": "decision", "utility": "utility"}
+_RESERVED = {"net", "class", *_KINDS, "discrete", "potential", "data", "states", "normal", *_UNSUPPORTED}
 _BARE = {"position", "node_size", "state_values", "subtype", "inputs", "outputs"}
 _NORMAL = re.compile(r"[\s(]*+normal\b")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -97,10 +102,11 @@ def write_net(model: object) -> str:
 
 
 def _node_block(node: WrittenNode) -> str:
-    states = " ".join(quote(s) for s in node.states)
+    states = "" if node.kind == "utility" else f"  states = ({' '.join(map(quote, node.states))});\n"
     written = node.attributes(lambda key, value: key.lower() != "states" and _fits(key, value), "label")
     attributes = "".join(_attribute(k, v) for k, v in written.items())
-    return f"node {node.identifier} {{\n  states = ({states});\n{attributes}}}\n"
+    word = "node" if node.kind == "chance" else node.kind
+    return f"{word} {node.identifier} {{\n{states}{attributes}}}\n"
 
 
 def _potential_block(node: WrittenNode) -> str:
@@ -109,7 +115,8 @@ def _potential_block(node: WrittenNode) -> str:
     if rows is None:
         return f"potential ({node.identifier}{given}) {{\n}}\n"
     lines = [f"({' '.join(map(repr, row))})" for row in rows.tolist()]
-    table = lines[0] if not node.parents else "(\n    " + "\n    ".join(lines) + ")"
+    flat = len(node.parents) < (2 if node.kind == "utility" else 1)
+    table = lines[0] if flat else "(\n    " + "\n    ".join(lines) + ")"
     return f"potential ({node.identifier}{given}) {{\n  data = {table};\n}}\n"
 
 
@@ -180,21 +187,23 @@ class _NetReader:
         at = scan.at
         word = scan.word("'node' or 'potential'")
         if word == "discrete":
-            scan.expect("node")
-        elif word != "node":
+            word = scan.word("'node'")
+            if word not in ("node", "decision"):
+                raise self.source.error(at, f"expected 'discrete node', found {shown(word)}")
+        elif word not in _KINDS:
             if wrapped and scan.take("="):
                 self.properties[word] = scan.free_value()
                 scan.expect(";")
                 return
             raise self.source.error(at, f"expected 'node' or 'potential', found {shown(word)}")
-        self._node(at)
+        self._node(at, _KINDS[word])
 
-    def _node(self, at: int) -> None:
+    def _node(self, at: int, kind: str) -> None:
         scan = self.scan
         identifier = scan.text("the name of the node")
         if identifier in self.nodes:
             raise self.source.error(at, f"expected a new node, but {shown(identifier)} is declared twice")
-        node = self.nodes[identifier] = DeclaredVariable(identifier, at, label="label")
+        node = self.nodes[identifier] = DeclaredVariable(identifier, at, kind=kind, label="label")
         scan.expect("{")
         while not scan.take("}"):
             if scan.sees("states"):
@@ -205,9 +214,13 @@ class _NetReader:
             else:
                 key, value = self._assignment()
                 node.properties[key] = value
-        if not node.states:
+        if kind == "decision":
+            node.define = choice(self.source, node)
+        if kind == "utility":
+            node.states = []
+        elif not node.states:
             node.states = _implied_states(node.properties)
-        if not node.states:
+        if not node.states and kind != "utility":
             raise self.source.error(at, f"expected the states of {shown(identifier)}")
 
     def _potential(self, pending: list[DeclaredVariable]) -> None:
@@ -261,7 +274,8 @@ class _NetReader:
                 )
             self.potentials.add(child)
             self.nodes[child].parents = table.parents
-            self.nodes[child].define = table.define
+            if self.nodes[child].kind != "decision":  # a table in a decision's potential is somebody's policy
+                self.nodes[child].define = table.define
 
     def _assignment(self) -> tuple[str, str]:
         key = self.scan.word("an attribute or '}'")

@@ -7,6 +7,9 @@ networkx has attributes for; the way back to a model is `BayesianNetwork(from_ne
 from typing import Any
 
 from markovia.errors import InvalidArgument, InvalidGraph
+from markovia.factors.decisions.decision import DecisionNode
+from markovia.factors.decisions.utility import UtilityNode
+from markovia.factors.quantities.quantity import Quantity
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, MixedGraph, UndirectedGraph
 from markovia.io.peer_objects import require, text_names
 from markovia.models.graphical.base import GraphicalModel
@@ -73,14 +76,16 @@ def to_networkx(model: Any, *, tables: bool = False) -> Any:
         A Bayesian network (gives a `DiGraph`), a Markov network (`Graph`), a factor graph (bipartite `Graph` with
         nodes ("variable", name) and ("factor", name)), or a graph of `markovia.graphs`.
     tables
-        Attach the numbers: to a node of a Bayesian network `parents` and `table` (axes parents, then the node), to
+        Attach the numbers: to a node of a Bayesian network `parents` and `table` (axes parents, then the node; of a
+        utility its parents; a decision has none), to
         a factor node `variables` and `table`, to a Markov network the graph attribute `factors`, a list of pairs
         (names, table).
 
     Returns
     -------
     networkx.Graph or a subclass
-        The variables' nodes have the attribute `states`; the graph has `name`.
+        The variables' nodes have the attribute `states`, numbers and utilities `domain` instead, decisions also
+        `decision`; the graph has `name`.
 
     Raises
     ------
@@ -103,7 +108,13 @@ def to_networkx(model: Any, *, tables: bool = False) -> Any:
     graph.graph["name"] = model.name
     for name in model.variables:
         node = ("variable", name) if isinstance(model, FactorGraph) else name
-        graph.nodes[node]["states"] = model.states(name)
+        variable = model.variable(name)
+        if isinstance(variable, Quantity):
+            graph.nodes[node]["domain"] = variable.domain
+        else:
+            graph.nodes[node]["states"] = model.states(name)
+        if isinstance(model, BayesianNetwork) and name in model.decisions:
+            graph.nodes[node]["decision"] = True
     if tables:
         _attach_tables(graph, model)
     return graph
@@ -113,7 +124,11 @@ def _attach_tables(graph: Any, model: GraphicalModel) -> None:
     if isinstance(model, BayesianNetwork):
         for name in model.variables:
             graph.nodes[name]["parents"] = model.parents(name)
-            graph.nodes[name]["table"] = model[name].values.copy()
+            node = model[name]
+            if isinstance(node, UtilityNode) and node.worth is not None:
+                graph.nodes[name]["table"] = node.worth.copy()
+            elif not isinstance(node, DecisionNode):
+                graph.nodes[name]["table"] = node.values.copy()
     elif isinstance(model, FactorGraph):
         for name, factor in zip(model.factor_names, model.factors, strict=True):
             node = graph.nodes["factor", name]

@@ -15,6 +15,7 @@ from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
 from markovia.graphs import DAG, Mark, MixedGraph, UndirectedGraph
+from markovia.io.decision_nodes import refuse_decisions
 from markovia.io.peer_objects import PeerTables, one_factor_per_scope, plain_states, require, text_names
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_graph import FactorGraph
@@ -108,6 +109,7 @@ def to_pgmpy(model: Model | Graph) -> Any:
     """
     models, base = require("pgmpy.models", "pgmpy"), require("pgmpy.base", "pgmpy")
     if isinstance(model, BayesianNetwork):
+        refuse_decisions(model, "pgmpy's networks")
         return _theirs_directed(model, models)
     if isinstance(model, FactorModel):
         return _theirs_undirected(model, models)

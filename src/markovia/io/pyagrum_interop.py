@@ -16,6 +16,7 @@ from markovia.errors import InvalidArgument, InvalidTable, MarkoviaError, Unsupp
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import State, Variable
+from markovia.io.decision_nodes import refuse_decisions
 from markovia.io.identifiers import STATES, restored_states, states_mark
 from markovia.io.peer_objects import PeerTables, one_factor_per_scope, require
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -117,6 +118,8 @@ def to_pyagrum(model: BayesianNetwork | FactorModel) -> Any:
     gum = require("pyagrum", "pyagrum")
     if not isinstance(model, BayesianNetwork | FactorModel):
         raise InvalidArgument(f"expected a model, not {type(model).__name__}")
+    if isinstance(model, BayesianNetwork):
+        refuse_decisions(model, "pyAgrum's Bayesian networks")
     theirs = (
         gum.BayesNet(model.name) if isinstance(model, BayesianNetwork) else gum.MarkovRandomField(model.name)
     )

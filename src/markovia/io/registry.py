@@ -73,6 +73,8 @@ class Format:
             raise UnsupportedModel(
                 f"{self.name} files hold no potentials; save it as .json, which holds every model"
             )
+        if self.name in NO_DECISIONS and hasattr(model, "utilities"):
+            resolve("markovia.io.decision_nodes:refuse_decisions")(model, f"{self.name} files")
         if self.name in TABLES_ONLY and getattr(model, "has_quantities", False):
             # here, because it loads numpy, which a list of formats does without
             from markovia.factors.quantities.quantity import Quantity
@@ -82,6 +84,8 @@ class Format:
                 f"{self.name} files hold tables of states, and {number!r} is a number; save it as .json, which "
                 "holds every model"
             )
+        if self.name in TABLES_ONLY and hasattr(model, "utilities"):
+            resolve("markovia.io.decision_nodes:check_nodes")(model, self.name)
         text: str = resolve(self.writer)(model)
         return text
 
@@ -93,6 +97,8 @@ def _format(name: str, title: str, *suffixes: str, module: str | None = None, xm
 
 KEEP_CLASSES = ("json", "dagitty", "lavaan")
 """Formats that keep, or refuse, edges without a direction."""
+NO_DECISIONS = ("bif", "uai", "dsc", "dagitty", "lavaan")
+"""Formats that do not say what is chosen and what that is worth."""
 TABLES_ONLY = ("bif", "xmlbif", "uai", "net", "xdsl", "dne", "dsc")
 """Formats that hold nothing but tables of states."""
 _TABLE = (
@@ -105,6 +111,7 @@ _TABLE = (
     _format("dsc", "Microsoft Belief Networks", ".dsc"),
     _format("dagitty", "dagitty graph", ".dagitty"),
     _format("lavaan", "lavaan model syntax", ".lavaan"),
+    _format("pomdp", "partially observed decision process", ".pomdp", module="pomdp_file"),
     _format("json", "markovia's own, complete", ".json", module="native.native_json"),
 )
 MKZ = _format("mkz", "markovia's own, arrays beside the text", ".mkz", module="native.mkz")
@@ -331,7 +338,7 @@ def formats() -> dict[str, Format]:
     >>> formats()["bif"].suffixes
     ('.bif',)
     >>> sorted(formats())
-    ['bif', 'dagitty', 'dne', 'dsc', 'json', 'lavaan', 'net', 'uai', 'xdsl', 'xmlbif']
+    ['bif', 'dagitty', 'dne', 'dsc', 'json', 'lavaan', 'net', 'pomdp', 'uai', 'xdsl', 'xmlbif']
     """
     return dict(_BY_NAME)
 

@@ -5,16 +5,19 @@
         <cpt id="rain"><state id="no"/><state id="yes"/><probabilities>0.8 0.2</probabilities></cpt>
         <cpt id="wet"><state id="no"/><state id="yes"/><parents>rain</parents>
           <probabilities>0.9 0.1 0.2 0.8</probabilities></cpt>
+        <decision id="umbrella"><state id="take"/><state id="leave"/><parents>wet</parents></decision>
+        <utility id="comfort"><parents>rain umbrella</parents><utilities>20 100 70 0</utilities></utility>
       </nodes>
       <extensions><genie><node id="wet"><name>Wet grass</name><position>1 2 3 4</position></node></genie></extensions>
     </smile>
 
-The child varies fastest, then the last parent. Besides `cpt` there are `deterministic` nodes (one resulting
-state a parent configuration) and `noisymax` nodes, which become a `NoisyMin`: SMILE lists the child's states
-from the strongest to the weakest, so the largest effect is the one with the smallest index, and the last
-column of each parent is its state without effect. Decision, utility, equation and temporal nodes are refused
-by name. pyAgrum writes its tables with the first parent fastest; its files say so in `app="aGrUM ..."` and
-are read accordingly.
+The child varies fastest, then the last parent. Besides `cpt` there are `deterministic` nodes (one resulting state a
+parent configuration) and `noisymax` nodes, which become a `NoisyMin`: SMILE lists the child's states from the
+strongest to the weakest, so the largest effect is the one with the smallest index, and the last column of each parent
+is its state without effect. The parents of a `decision` are what it sees; the amounts of a `utility` come with the
+last parent fastest; a `mau` weighs utilities. Equation and temporal nodes, and multi-attribute utilities given by
+expressions, are refused by name. pyAgrum writes its tables with the first parent fastest; its files say so in
+`app="aGrUM ..."` and are read accordingly.
 
 Kept as properties: user properties under their own names, attributes as `smile.<attribute>`, the drawing as
 `genie.<element>` and `genie.<element>.<attribute>`. Reading is linear in the size of the file.
@@ -27,10 +30,21 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.factors.decisions.utility import UtilityNode
 from markovia.factors.local_models.noisy import NoisyMin
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
-from markovia.io.declarations import DeclaredVariable, Define, Parents, declared_network, dense, deterministic
+from markovia.io.decision_nodes import linear_weights
+from markovia.io.declarations import (
+    DeclaredVariable,
+    Define,
+    Parents,
+    choice,
+    declared_network,
+    dense,
+    deterministic,
+    weighted_sum,
+)
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
@@ -40,6 +54,17 @@ from markovia.runtime.source_text import shown
 _DRAWN = re.compile(r"genie\.([A-Za-z_][A-Za-z0-9_]*)(?:\.([A-Za-z_][A-Za-z0-9_]*))?")
 _SMILE = re.compile(r"smile\.([A-Za-z_][A-Za-z0-9_]*)")
 _LABEL = "genie.name"
+_TAGS = {
+    "chance": ("cpt", "probabilities"),
+    "decision": ("decision", ""),
+    "utility": ("utility", "utilities"),
+}
+_KINDS = {
+    **dict.fromkeys(("cpt", "deterministic", "noisymax"), "chance"),
+    "decision": "decision",
+    **dict.fromkeys(("utility", "mau"), "utility"),
+}
+"""What the elements declare."""
 
 
 def read_xdsl(text: str, source: str | None = None) -> BayesianNetwork:
@@ -114,7 +139,7 @@ def write_xdsl(model: object) -> str:
         parts.append(f"  <properties>\n{lines}  </properties>\n")
     written = [(node, node.attributes(_fits_node, _LABEL)) for node in network.nodes]
     parts.append("  <nodes>\n")
-    parts += [_cpt_block(node, properties) for node, properties in written]
+    parts += [_node_block(node, properties) for node, properties in written]
     parts.append("  </nodes>\n")
     drawn = "".join(_drawing(node.identifier, properties) for node, properties in written)
     name = quoteattr(network.name if network.name.isprintable() else network.identifier)
@@ -124,18 +149,28 @@ def write_xdsl(model: object) -> str:
     return "".join(parts)
 
 
-def _cpt_block(node: WrittenNode, properties: dict[str, str]) -> str:
+def _node_block(node: WrittenNode, properties: dict[str, str]) -> str:
     attributes, plain = _attributes(properties)
-    lines = [f"    <cpt id={quoteattr(node.identifier)}{attributes}>"]
+    conditional = node.conditional
+    weighs = isinstance(conditional, UtilityNode) and conditional.combines
+    tag, table = ("mau", "weights") if weighs else _TAGS[node.kind]
+    lines = [f"    <{tag} id={quoteattr(node.identifier)}{attributes}>"]
     lines += [f"      <state id={quoteattr(state)} />" for state in node.states]
     if node.parents:
         lines.append(f"      <parents>{' '.join(node.parents)}</parents>")
-    rows = node.rows()
-    if rows is not None:
-        lines.append(f"      <probabilities>{' '.join(map(repr, rows.reshape(-1).tolist()))}</probabilities>")
+    numbers = None
+    if weighs and conditional is not None:
+        numbers = linear_weights(conditional)
+    elif (rows := node.rows()) is not None:
+        numbers = rows.reshape(-1).tolist()
+    if numbers is not None:
+        lines.append(f"      <{table}>{' '.join(map(repr, numbers))}</{table}>")
     kept = {k: v for k, v in plain.items() if not _DRAWN.fullmatch(k)}
     return (
-        "\n".join(lines) + "\n" + "".join(_property(k, v, "      ") for k, v in kept.items()) + "    </cpt>\n"
+        "\n".join(lines)
+        + "\n"
+        + "".join(_property(k, v, "      ") for k, v in kept.items())
+        + f"    </{tag}>\n"
     )
 
 
@@ -216,25 +251,29 @@ class _XdslReader:
         return network
 
     def _node(self, element: Element, first_fastest: bool) -> DeclaredVariable:
-        if element.tag not in ("cpt", "deterministic", "noisymax"):
+        if element.tag not in _KINDS:
             raise self.source.error(
-                element.at,
-                f"<{element.tag[:40]}> nodes are not supported; expected cpt, deterministic or noisymax",
+                element.at, f"<{element.tag[:40]}> nodes are not supported; expected {', '.join(_KINDS)}"
             )
-        node = DeclaredVariable(self._identifier(element), element.at, label=_LABEL)
-        node.states = [self._identifier(state) for state in element.all("state")]
+        node = DeclaredVariable(self._identifier(element), element.at, kind=_KINDS[element.tag], label=_LABEL)
+        if node.kind != "utility":
+            node.states = [self._identifier(state) for state in element.all("state")]
         node.properties = {**_own_attributes(element, {"id"}), **self._user_properties(element)}
         parents = element.first("parents")
         if parents is not None:
             node.parents = [(name, parents.at) for name in parents.text.split()]
         node.define = self._distribution(element, node)
-        if first_fastest and element.tag == "cpt":
+        if first_fastest and element.tag in ("cpt", "utility"):
             node.parents.reverse()
         return node
 
     def _distribution(self, element: Element, node: DeclaredVariable) -> Define | None:
-        if element.tag == "cpt":
-            table = element.first("probabilities")
+        if element.tag == "decision":
+            return choice(self.source, node)
+        if element.tag == "mau":
+            return self._weighted(element)
+        if element.tag in ("cpt", "utility"):
+            table = element.first(_TAGS[node.kind][1])
             if table is None:
                 return None
             values = element_numbers(self.source, table)
@@ -246,6 +285,16 @@ class _XdslReader:
             return None if results is None else self._certain(results, node)
         parameters = element.first("parameters")
         return None if parameters is None else self._noisy(element, parameters)
+
+    def _weighted(self, element: Element) -> Define:
+        if (expressions := element.first("expressions")) is not None:
+            raise self.source.error(
+                expressions.at, "expressions of utilities are not supported; expected weights"
+            )
+        weights = element.first("weights")
+        if weights is None:
+            return weighted_sum(self.source, None, element.at)
+        return weighted_sum(self.source, element_numbers(self.source, weights), weights.at)
 
     def _certain(self, results: Element, node: DeclaredVariable) -> Define:
         def codes(variable: Variable) -> list[int]:

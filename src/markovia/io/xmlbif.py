@@ -5,7 +5,9 @@
       <DEFINITION><FOR>rain</FOR><TABLE>0.8 0.2</TABLE></DEFINITION>
     </NETWORK></BIF>
 
-In `TABLE` the child varies fastest, then the last `GIVEN`. `PROPERTY` elements are read as `key = value` (a
+In `TABLE` the child varies fastest, then the last `GIVEN`. `TYPE="decision"` and `TYPE="utility"` variables make it an
+influence diagram: the `GIVEN` of a decision are what it sees, and it has no `TABLE`; the `TABLE` of a utility lists amounts
+with the last `GIVEN` fastest. `PROPERTY` elements are read as `key = value` (a
 property without `=` is a key with an empty value) and kept. Any printable text is a legal name or state.
 Reading is linear in the size of the file. Reference: Cozman, *The Interchange Format for Bayesian Networks*.
 """
@@ -13,7 +15,7 @@ Reading is linear in the size of the file. Reference: Cozman, *The Interchange F
 from collections.abc import Mapping
 from xml.sax.saxutils import escape
 
-from markovia.io.declarations import DeclaredVariable, Locate, declared_network, dense
+from markovia.io.declarations import DeclaredVariable, Locate, choice, declared_network, dense
 from markovia.io.identifiers import WrittenNode, is_plain, split_properties, written_network
 from markovia.io.rows import RowPolicy
 from markovia.io.xml_reader import Element, XmlSource, element_numbers, number_offset, read_xml
@@ -21,6 +23,7 @@ from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.runtime.source_text import hint, shown
 
 # no document type: it is optional, and TinyXML, which pyAgrum reads with, does not get past one
+_KINDS = {"nature": "chance", "discrete": "chance", "decision": "decision", "utility": "utility"}
 _HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
 
 
@@ -111,10 +114,12 @@ def write_xmlbif(model: object) -> str:
 
 
 def _variable_block(node: WrittenNode) -> str:
-    states = "".join(f"  <OUTCOME>{escape(s)}</OUTCOME>\n" for s in node.states)
+    shown_states = ("worth",) if node.kind == "utility" else node.states  # pyAgrum wants one state
+    states = "".join(f"  <OUTCOME>{escape(s)}</OUTCOME>\n" for s in shown_states)
     properties = "".join("  " + _property(k, v) for k, v in node.attributes(_fits).items())
     name = f"  <NAME>{escape(node.identifier)}</NAME>\n"
-    return f'<VARIABLE TYPE="nature">\n{name}{states}{properties}</VARIABLE>\n'
+    kind = "nature" if node.kind == "chance" else node.kind
+    return f'<VARIABLE TYPE="{kind}">\n{name}{states}{properties}</VARIABLE>\n'
 
 
 def _definition_block(node: WrittenNode) -> str:
@@ -146,13 +151,23 @@ def _properties(element: Element) -> dict[str, str]:
 
 def _variable(place: XmlSource, element: Element) -> DeclaredVariable:
     kind = next((v for k, v in element.attributes.items() if k.lower() == "type"), "nature")
-    if kind.lower() not in ("nature", "discrete"):
-        raise place.error(element.at, f'{shown(kind)} variables are not supported; expected TYPE="nature"')
+    if kind.lower() not in _KINDS:
+        raise place.error(
+            element.at,
+            f"{shown(kind)} variables are not supported; expected TYPE to be nature, decision or utility",
+        )
     name = element.first("name")
     if name is None or not name.text:
         raise place.error(element.at, "expected <NAME> in <VARIABLE>")
     states = [outcome.text for outcome in element.all("outcome", "value")]
-    return DeclaredVariable(name.text, element.at, states=[*states], properties=_properties(element))
+    found = DeclaredVariable(
+        name.text, element.at, properties=_properties(element), kind=_KINDS[kind.lower()]
+    )
+    if found.kind != "utility":  # pyAgrum gives amounts one state, which is none
+        found.states = [*states]
+    if found.kind == "decision":
+        found.define = choice(place, found)
+    return found
 
 
 def _define(
@@ -178,7 +193,7 @@ def _define(
     for key, value in _properties(element).items():
         nodes[child].properties.setdefault(key, value)
     table = element.first("table")
-    if table is not None:
+    if table is not None and nodes[child].kind != "decision":
         values = element_numbers(place, table)
         nodes[child].define = dense(place, policy, values, table.at, _locator(place, table))
 

@@ -17,5 +17,6 @@ ROOMS = {
     "collapsed": ("hidden groups", 6),
     "counting": ("counting", 3),
     "long_vectors": ("optimisers", 1),
+    "policy_tree_search": ("policy trees", 11),
 }
 """What the rooms of kernels are for, and about how many seconds compiling one takes, once an installation."""

@@ -68,7 +68,7 @@ class ComponentChoice(InNotebooks):
         return pd.DataFrame({self.parameter: self.numbers, self.criterion: self.scores})
 
     def plot(self, *, ax: "Axes | None" = None, title: str | None = None) -> "Axes":
-        """Draw the scores; see `markovia.plotting.choosing_components.plot_component_choice`."""
+        """Draw the scores; see `markovia.plotting.groups.choosing_components.plot_component_choice`."""
         return ports.draw("plot-component-choice", self, ax=ax, title=title)
 
     def __str__(self) -> str:

@@ -6,9 +6,13 @@ from markovia.plotting.chain_plot import (
     plot_autocorrelation as plot_autocorrelation,
     plot_trace as plot_trace,
 )
-from markovia.plotting.choosing_components import plot_component_choice as plot_component_choice
+from markovia.plotting.groups.choosing_components import plot_component_choice as plot_component_choice
 from markovia.plotting.comparison_plot import plot_comparison as plot_comparison
 from markovia.plotting.convergence_plot import plot_convergence as plot_convergence
+from markovia.plotting.decision_sensitivity_pictures import (
+    plot_decision_sensitivity as plot_decision_sensitivity,
+    plot_tornado as plot_tornado,
+)
 from markovia.plotting.density_plot import plot_density as plot_density
 from markovia.plotting.dot import to_dot as to_dot
 from markovia.plotting.draws_plot import plot_draws as plot_draws
@@ -46,12 +50,17 @@ from markovia.plotting.groups.topics_over_time import (
     plot_words_over_time as plot_words_over_time,
 )
 from markovia.plotting.heat_map import plot_table as plot_table
+from markovia.plotting.decisions.policies import (
+    plot_policy as plot_policy,
+    plot_total_utility as plot_total_utility,
+)
 from markovia.plotting.posterior_plot import (
     plot_bounds as plot_bounds,
     plot_marginals as plot_marginals,
     plot_posterior as plot_posterior,
 )
 from markovia.plotting.rank_plot import plot_ranks as plot_ranks
+from markovia.plotting.series.bandit_history import plot_bandit as plot_bandit
 from markovia.plotting.series.bands import plot_band as plot_band
 from markovia.plotting.series.probabilities import (
     plot_beliefs as plot_beliefs,

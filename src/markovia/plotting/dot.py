@@ -9,6 +9,7 @@ from typing import Any
 from markovia.errors import InvalidArgument, check_known
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, UndirectedGraph
 from markovia.models.graphical.base import GraphicalModel
+from markovia.plotting.diagram_scene import is_diagram
 from markovia.plotting.style import LIGHT
 
 _HEADS = {Mark.TAIL: "none", Mark.ARROW: "normal", Mark.CIRCLE: "odot"}
@@ -16,6 +17,8 @@ _BOX = f'shape=box, style="rounded,filled", fillcolor="{LIGHT.NODE_FILL}", color
 _ROUND = f'shape=ellipse, style=filled, fillcolor="{LIGHT.NODE_FILL}", color="{LIGHT.NODE_BORDER}"'
 _SQUARE = f'shape=square, style=filled, fillcolor="{LIGHT.FACTOR_FILL}", fontcolor="#FFFFFF"'
 _SEPARATOR = f'shape=box, style=filled, fillcolor="{LIGHT.SEPARATOR_FILL}"'
+_DECISION = f'shape=box, fillcolor="{LIGHT.DECISION_FILL}", color="{LIGHT.DECISION_BORDER}"'
+_UTILITY = f'shape=diamond, fillcolor="{LIGHT.UTILITY_FILL}", color="{LIGHT.UTILITY_BORDER}"'
 _OBSERVED = f'fillcolor="{LIGHT.OBSERVED_FILL}", color="{LIGHT.OBSERVED_BORDER}", penwidth=2'
 
 
@@ -25,8 +28,8 @@ def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:
     Parameters
     ----------
     model
-        A Bayesian network, Markov network, factor graph, `DAG`, `UndirectedGraph`, `MixedGraph`,
-        `BipartiteGraph` or `JunctionTree`.
+        A Bayesian network (decisions are boxes, utilities diamonds), Markov network, factor graph, `DAG`,
+        `UndirectedGraph`, `MixedGraph`, `BipartiteGraph` or `JunctionTree`.
     given
         Observed variables (names, or evidence as in `query`), which are shaded.
 
@@ -59,6 +62,8 @@ def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:
         check_known(names, graph.nodes, "the graph")
     elif names:
         raise InvalidArgument("given= shades variables; the nodes of a junction tree are cliques")
+    if isinstance(model, GraphicalModel) and isinstance(graph, DAG) and is_diagram(model):
+        return _diagram(graph, model, names)
     if isinstance(graph, DAG | UndirectedGraph):
         kind, shape, sign = ("digraph", _BOX, "->") if isinstance(graph, DAG) else ("graph", _ROUND, "--")
         edges = [f"{_quote(a)} {sign} {_quote(b)}" for a, b in graph.edges]
@@ -74,6 +79,19 @@ def to_dot(model: Any, *, given: str | Iterable[str] = ()) -> str:
     if isinstance(graph, JunctionTree):
         return _junction_tree(graph)
     raise InvalidArgument(f"expected a model or a graph, not {type(model).__name__}")
+
+
+def _diagram(graph: DAG, model: Any, observed: list[str]) -> str:
+    forms = {**dict.fromkeys(model.decisions, _DECISION), **dict.fromkeys(model.utilities, _UTILITY)}
+    said = {
+        n: ", ".join([forms.get(n, ""), _OBSERVED if n in observed else ""]).strip(", ") for n in graph.nodes
+    }
+    nodes = [f"{_quote(n)} [{form}]" if form else _quote(n) for n, form in said.items()]
+    edges = [
+        f"{_quote(a)} -> {_quote(b)}" + (" [style=dashed]" if forms.get(b) is _DECISION else "")
+        for a, b in graph.edges
+    ]
+    return _text("digraph", _ROUND, nodes, edges)
 
 
 def _bipartite(graph: BipartiteGraph, observed: list[str]) -> str:

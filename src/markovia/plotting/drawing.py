@@ -147,7 +147,7 @@ def _draw_plate(ax: "Axes", proportions: Any, plate: Plate, low: Array, high: Ar
 
 
 def _draw_node(ax: "Axes", proportions: Any, node: sc.SceneNode, centre: Array) -> None:
-    from matplotlib.patches import Ellipse, FancyBboxPatch, Rectangle
+    from matplotlib.patches import Ellipse, FancyBboxPatch, Polygon, Rectangle
 
     width, height = node.size
     x, y = float(centre[0]), float(centre[1])
@@ -160,6 +160,10 @@ def _draw_node(ax: "Axes", proportions: Any, node: sc.SceneNode, centre: Array) 
         # the rounding of FancyBboxPatch lies inside the box it is given
         patch = FancyBboxPatch(
             corner, width, height, boxstyle="round,pad=0,rounding_size=0.09", mutation_aspect=1
+        )
+    elif node.shape == "utility":
+        patch = Polygon(
+            [(x - width / 2, y), (x, y + height / 2), (x + width / 2, y), (x, y - height / 2)], closed=True
         )
     else:
         patch = Rectangle(corner, width, height)
@@ -243,6 +247,10 @@ def _colours(node: sc.SceneNode) -> tuple[str, str]:
         return style.FACTOR_FILL, style.FACTOR_FILL
     if node.shape == "separator":
         return style.SEPARATOR_FILL, style.EDGE
+    if node.shape == "decision":
+        return style.DECISION_FILL, style.DECISION_BORDER
+    if node.shape == "utility":
+        return style.UTILITY_FILL, style.UTILITY_BORDER
     return style.NODE_FILL, style.NODE_BORDER
 
 
@@ -361,5 +369,6 @@ def _border(node: sc.SceneNode, centre: Array, towards: Array) -> Array:
     if not step.any():
         return centre
     scaled = step / half
-    reach = 1.0 / float(np.linalg.norm(scaled) if node.shape == "ellipse" else np.max(np.abs(scaled)))
+    norm = {"ellipse": 2, "utility": 1}.get(node.shape, np.inf)  # their outlines are balls of these norms
+    reach = 1.0 / float(np.linalg.norm(scaled, norm))
     return np.asarray(centre + step * min(reach, 1.0), dtype=np.float64)

@@ -18,11 +18,18 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.evidence import Finding, Findings, read_evidence
 from markovia.graphs import DAG, BipartiteGraph, JunctionTree, Mark, MixedGraph, Trail, UndirectedGraph
 from markovia.graphs.kinds.plot_options import Highlight, Positions
+from markovia.inference.decisions.diagrams.open_decisions import answerable
 from markovia.inference.engine import Engine
 from markovia.inference.posterior import Posterior
 from markovia.models.graphical.base import GraphicalModel
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.plotting import style
+from markovia.plotting.diagram_scene import (
+    diagram_note,
+    expected_amounts,
+    is_diagram,
+    mark_decisions,
+)
 from markovia.plotting.drawing import draw
 from markovia.plotting.labels import shorten
 from markovia.plotting.layout import GraphLayout, arrange, chosen
@@ -64,7 +71,8 @@ def plot_model(
     ----------
     model
         A Bayesian network (boxes in layers, arrows down), a Markov network (springs) or a factor graph
-        (circles for variables, squares for factors).
+        (circles for variables, squares for factors). In a network with decisions these are squares, utilities are
+        diamonds, all else is round, and dashed arrows lead from what a decision sees.
     ax
         Where to draw; a new figure of a fitting size by default.
     given
@@ -72,7 +80,8 @@ def plot_model(
     do
         Variables that are set from outside, with their states, as in `bn.do(...)`: the arrows into them are cut.
     posteriors
-        Draw every variable's distribution given the evidence inside its box.
+        Draw every variable's distribution given the evidence inside its box, as far as no decision is open; where
+        none is, utilities show what they are worth on average.
     distributions
         Write under each name what the node is: the name of its distribution, or the size of its table.
     layout
@@ -142,11 +151,18 @@ def model_scene(
     nodes = {n.name: n for n in picture.nodes if n.shape != "square"}
     if model.has_quantities:
         _note_plates(picture, model, given)
+    diagram = is_diagram(after)
+    if diagram:
+        mark_decisions(picture, after)
     if posteriors:
         if given is not None and not isinstance(given, Mapping):
             raise InvalidArgument("posteriors=True needs the observed states: given={'name': state, ...}")
-        asked = [n for n in model.variables if n not in observed] if model.has_quantities else model.variables
-        answers = after.marginals(given=given, targets=asked, engine=engine) if len(model) else {}
+        asked = answerable(after.pieces(), given or ()) if diagram else model.variables
+        if model.has_quantities:
+            asked = [n for n in asked if n not in observed]
+        answers = after.marginals(given=given, targets=asked, engine=engine) if len(asked) else {}
+        for name, amount in expected_amounts(after, given).items() if diagram else ():
+            nodes[name].note = f"{amount:.6g}"
         for name, answer in answers.items():
             if not isinstance(answer, Posterior):
                 nodes[name].note, nodes[name].shape = answer.line(), "box"
@@ -296,6 +312,8 @@ def form_of(model: GraphicalModel, name: str) -> str:
     node = model[name]
     if isinstance(node, FunctionNode):
         return _distribution_name(node.form)
+    if node.kind in ("decision", "utility"):
+        return diagram_note(node)
     if node.kind != "table":
         return {"gaussian": "linear Gaussian"}.get(node.kind, node.kind.replace("_", "-"))
     return f"{node.n_rows:,} x {len(node.variable)} table"

@@ -12,7 +12,7 @@ from markovia.plotting import style
 from markovia.plotting.labels import shorten, text_height, text_width, wrap
 from markovia.plotting.plate_layout import Plate
 
-Shape = Literal["box", "ellipse", "square", "separator"]
+Shape = Literal["box", "ellipse", "square", "separator", "decision", "utility"]
 
 PADDING = 0.11
 BAR_WIDTH = 0.62
@@ -53,7 +53,9 @@ class SceneNode:
     @cached_property
     def lines(self) -> list[str]:
         """The name, wrapped."""
-        return wrap(self.text or self.name, width=24 if self.bars or self.shape == "ellipse" else 16)
+        return wrap(
+            self.text or self.name, width=24 if self.bars or self.shape in ("ellipse", "utility") else 16
+        )
 
     @cached_property
     def font_size(self) -> float:
@@ -88,6 +90,9 @@ class SceneNode:
             wide, high = 1.414 * (width + 0.06), 1.414 * (height + 0.02)
             # short names give circles, all of one size; long ones ellipses
             return (max(wide, 0.55), max(high, 0.55)) if wide > 0.75 else (max(wide, high, 0.55),) * 2
+        if self.shape == "utility":
+            # a rectangle fits into a diamond where its shares of width and height add up to one
+            return max(1.7 * (width + 0.08), 0.8), max(2.45 * height, 0.5)
         if self.shape == "square":
             side = max(width + 0.08, height + 0.06)
             return (side, side) if len(self.lines[0]) <= 4 else (width + 0.1, height + 0.08)

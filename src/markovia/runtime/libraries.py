@@ -10,7 +10,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["eqx", "jax", "jnp", "laws", "nx", "optax", "pd"]
+__all__ = ["csgraph", "eqx", "jax", "jnp", "laws", "nx", "optax", "pd", "sparse", "sparse_solvers"]
 
 
 class LateLibrary(ModuleType):
@@ -40,7 +40,12 @@ if TYPE_CHECKING:
     import numpyro.distributions as laws
     import optax
     import pandas as pd
+    import scipy.sparse as sparse
+    import scipy.sparse.csgraph as csgraph
+    import scipy.sparse.linalg as sparse_solvers
 else:
     eqx, jax, jnp = LateLibrary("equinox"), LateLibrary("jax"), LateLibrary("jax.numpy")
     laws = LateLibrary("numpyro.distributions")
     nx, optax, pd = LateLibrary("networkx"), LateLibrary("optax"), LateLibrary("pandas")
+    sparse, csgraph = LateLibrary("scipy.sparse"), LateLibrary("scipy.sparse.csgraph")
+    sparse_solvers = LateLibrary("scipy.sparse.linalg")

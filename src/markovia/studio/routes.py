@@ -3,9 +3,10 @@
 from markovia.errors import InvalidArgument
 from markovia.runtime import ports
 from markovia.studio import first_page
-from markovia.studio.documents import answers, edits
+from markovia.studio.documents import answers, decision_answers, edits
 from markovia.studio.documents import messages as m
 from markovia.studio.documents.document import kind_of, outside_model
+from markovia.studio.documents.edit_messages import AnyEdit
 from markovia.studio.documents.endpoints import Call, File, endpoint
 from markovia.studio.documents.model_files import stem
 from markovia.studio.documents.views import graph_of, node_of, view_of
@@ -107,7 +108,7 @@ def _stepped(call: Call[None], by: int) -> m.View:
     return view_of(document, call.workspace.limit)
 
 
-def edit(call: Call[edits.AnyEdit]) -> m.View:
+def edit(call: Call[AnyEdit]) -> m.View:
     """Change a model."""
     document = call.document
     document.change(lambda snapshot: edits.edited(snapshot, call.body), call.revision)
@@ -145,5 +146,6 @@ ENDPOINTS = [
     endpoint("POST", f"{M}/shading", answers.shading),
     endpoint("POST", f"{M}/conflict", answers.conflict),
     endpoint("POST", f"{M}/sample", answers.sample),
+    endpoint("POST", f"{M}/decide", decision_answers.decide),
     endpoint("POST", f"{M}/compare", answers.compare),
 ]

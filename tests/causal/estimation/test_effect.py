@@ -20,9 +20,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import markovia as mk
-from markovia.causal.estimation.adjustment.nuisance import make_folds
 from markovia.causal.simulated_worlds import ihdp_like, lalonde_like, linear_world
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownArgument, UnknownVariable
+from markovia.learning.regression.nuisance import make_folds
 
 ADJUSTING = [
     "regression", "matching", "stratification", "ipw", "aipw", "tmle", "double-ml", "s-learner", "t-learner", "x-learner",

@@ -6,10 +6,10 @@ import pytest
 from markovia.causal.estimation.adjustment.double_ml import partially_linear
 from markovia.causal.estimation.adjustment.doubly_robust import aipw
 from markovia.causal.estimation.adjustment.estimates import contrast
-from markovia.causal.estimation.adjustment.nuisance import fit_glm
 from markovia.causal.estimation.adjustment.over_time import marginal_structural_model
 from markovia.causal.estimation.adjustment.standardisation import slope
 from markovia.causal.simulated_worlds import lalonde_like
+from markovia.learning.regression.nuisance import fit_glm
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,6 @@ from markovia.causal.estimation.adjustment.instrumental_variables import (
 from markovia.causal.estimation.adjustment.matching import matching
 from markovia.causal.estimation.adjustment.mediation_effects import natural_effects
 from markovia.causal.estimation.adjustment.meta_learners import LEARNERS, meta_learner
-from markovia.causal.estimation.adjustment.nuisance import fit_glm, propensity
 from markovia.causal.estimation.adjustment.over_time import marginal_structural_model, regime_mean
 from markovia.causal.estimation.adjustment.standardisation import slope, standardisation
 from markovia.causal.estimation.adjustment.stratification import stratification
@@ -40,6 +39,7 @@ from markovia.causal.estimation.designs.synthetic_controls import simplex_weight
 from markovia.causal.estimation.effect import effect
 from markovia.causal.simulated_worlds import ihdp_like, lalonde_like, linear_world
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import fit_glm, propensity
 
 ARMS = {
     "standardisation": standardisation,
@@ -628,6 +628,7 @@ JACKKNIFED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JACKKNIFED)
 def test_standard_errors_are_those_of_the_jackknife(name):
     t, y, x = of_world(linear_world(250, seed=21))

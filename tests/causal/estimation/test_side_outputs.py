@@ -22,7 +22,6 @@ from markovia.causal.estimation.adjustment.instrumental_variables import (
 )
 from markovia.causal.estimation.adjustment.mediation_effects import natural_effects
 from markovia.causal.estimation.adjustment.meta_learners import meta_learner
-from markovia.causal.estimation.adjustment.nuisance import fit_glm, make_folds
 from markovia.causal.estimation.adjustment.over_time import regime_mean
 from markovia.causal.estimation.adjustment.weighting import ipw
 from markovia.causal.estimation.designs.difference_in_differences import (
@@ -32,6 +31,7 @@ from markovia.causal.estimation.designs.difference_in_differences import (
 )
 from markovia.causal.estimation.designs.discontinuity import choose_bandwidth, discontinuity
 from markovia.causal.estimation.designs.synthetic_controls import synthesise
+from markovia.learning.regression.nuisance import fit_glm, make_folds
 
 
 def test_the_first_stage_has_the_f_statistic_of_least_squares():

@@ -6,6 +6,7 @@ import pytest
 import markovia as mk
 from markovia.causal.identification.plans import identify_plan
 from markovia.errors import InvalidArgument, NotIdentifiable
+from markovia.factors.tables.conditional import ConditionalTable
 
 GRAPH = "u -> l1; u -> y; a0 -> l1; l1 -> a1; a0 -> a1; a0 -> y; a1 -> y"
 
@@ -43,6 +44,26 @@ def test_a_plan_has_the_outcome_of_the_network_that_follows_it(seed, second):
     for first in (0, 1):
         found = plan.evaluate(bn, a0=first, a1=second)
         np.testing.assert_allclose(found.values, following(bn, first, second).values, atol=1e-12)
+
+
+def test_a_plan_may_be_tables_with_chances():
+    bn, rng = world(1), np.random.default_rng(5)
+    plan = identify_plan(GRAPH, {"a1": ["l1", "a0"], "a0": []}, "y", latent="u")
+    first, second = rng.dirichlet([1.0, 1.0]), rng.dirichlet([1.0, 1.0], size=(2, 2))
+    a0, l1, a1 = (bn.variable(n) for n in ("a0", "l1", "a1"))
+    tables = {"a0": ConditionalTable(a0, [], first), "a1": ConditionalTable(a1, [a0, l1], second)}
+    bn_that_follows = bn.copy()
+    bn_that_follows.replace("a0", first)
+    bn_that_follows.replace("a1", second, parents=["a0", "l1"])
+    np.testing.assert_allclose(
+        plan.evaluate(bn, tables).values, bn_that_follows.query("y").values, atol=1e-12
+    )
+    mixed = plan.evaluate(bn, a0=tables["a0"], a1=lambda l1: l1).values
+    parts = [plan.evaluate(bn, a0=a, a1=lambda l1: l1).values for a in (0, 1)]
+    np.testing.assert_allclose(mixed, first @ parts, atol=1e-12)
+    blind = identify_plan(GRAPH, {"a1": ["l1"], "a0": []}, "y", latent="u")
+    with pytest.raises(InvalidArgument, match="asks for 'a0', but it sees l1"):
+        blind.evaluate(bn, tables)
 
 
 def test_what_confounds_the_second_treatment_unseen_leaves_plans_open():

@@ -21,6 +21,7 @@ DENSE = {
 r = np.array([0.0, 0.3, 1.0, 2.2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DENSE)
 def test_the_density_integrates_to_the_covariance(name):
     cov = DENSE[name]()
@@ -95,6 +96,7 @@ def test_the_mean_over_draws_is_the_covariance(name):
     assert drawn.weights.sum() == pytest.approx(cov.value(X)[0, 0], rel=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DRAWN)
 def test_draws_of_a_seed_move_smoothly_with_the_numbers(name):
     cov, n = DRAWN[name](), 12

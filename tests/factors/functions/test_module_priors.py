@@ -49,6 +49,7 @@ def test_a_linear_module_is_bayesian_linear_regression():
     assert m.log_evidence(given=GIVEN) == pytest.approx(evidence, abs=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("engine", "close"),
     [

@@ -44,6 +44,7 @@ def test_the_log_probability_is_that_of_one_prediction_after_the_other():
         assert sampler.log_prob() == pytest.approx(log_joint(words, offsets, topics, prior, full), rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_samplers_draw_from_the_posterior_that_enumeration_gives(kind):
     states = list(product(range(2), repeat=len(WORDS)))

@@ -329,6 +329,7 @@ def random_rows(case, rng, n):
     return frame, rows
 
 
+@pytest.mark.slow
 @every_exact_engine
 @sampled(case=cases(max_entries=800), seed=seeds)
 @settings(max_examples=40)
@@ -535,6 +536,7 @@ def check_long_chain(n, engine):
     assert bn.query(f"x{n - 1}", engine=engine).values == pytest.approx([0.75, 0.25], abs=1e-10)
 
 
+@pytest.mark.slow
 @not_by_listing
 def test_a_chain_of_two_thousand_nodes_has_the_closed_form(engine):
     check_long_chain(2_000, engine)
@@ -557,6 +559,7 @@ def check_tiny_weights(n, engine, scale):
     assert near.values == pytest.approx([2 / 3, 1 / 3])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scale", [1e-300, 1e300])
 @not_by_listing
 def test_a_chain_of_weights_at_the_edge_of_doubles_has_a_finite_log_partition(engine, scale):
@@ -569,6 +572,7 @@ def test_a_hundred_thousand_tiny_weights_have_a_finite_log_partition(engine):
     check_tiny_weights(100_000, engine, 1e-300)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", LONG)
 def test_a_long_hidden_chain_agrees_with_the_forward_recursion(engine):
     n = 5_000

@@ -173,6 +173,7 @@ def test_long_sequences_of_changing_evidence_leave_no_trace(engine):
         check_sequence(seed, engine, 60)
 
 
+@pytest.mark.slow
 @every_exact_engine
 def test_evidence_a_then_b_then_none_equals_fresh_answers(engine):
     for seed in range(12):
@@ -203,6 +204,7 @@ def test_one_engine_object_serves_many_models_in_turn(engine):
             check_posterior(case, given, logs, served, some_of(rng, case.cards, 3))
 
 
+@pytest.mark.slow
 @every_exact_engine
 def test_models_of_one_shape_with_other_numbers_and_zeros_do_not_share_answers(engine):
     for seed in range(8):

@@ -93,6 +93,7 @@ def test_an_unsatisfiable_formula_is_impossible_evidence(engine):
     assert satisfiable.query("s", engine=engine)[1] == pytest.approx(1 / 8)
 
 
+@pytest.mark.slow
 @not_by_listing
 @pytest.mark.parametrize("seed", range(4))
 def test_the_share_of_satisfying_assignments_is_counted(engine, seed):

@@ -195,6 +195,7 @@ def test_other_refusals_carry_no_estimate():
     assert (str(error), error.bytes, error.operations) == ("too many", None, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("logarithms", [False, True])
 @pytest.mark.parametrize(
     "question", ["marginals", "one marginal", "log mass", "joint", "best", "marginal map", "sample"]

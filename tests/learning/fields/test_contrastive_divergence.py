@@ -45,6 +45,7 @@ def test_chains_draw_from_the_model_whatever_its_states_and_scopes():
     np.testing.assert_allclose(last, cells_of(layout, chains.states), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_persistent_chains_find_the_maximum_of_the_likelihood():
     features, data = small_ising()
     exact = mk.fit_log_linear(features, data, method="exact")
@@ -69,6 +70,7 @@ def test_monte_carlo_expectations_do_too():
     assert 0 <= exact.log_likelihood - found.log_likelihood < 2.0
 
 
+@pytest.mark.slow
 def test_contrastive_divergence_with_more_sweeps_comes_nearer():
     """Rows around three patterns, which no pairwise model fits: chains that start there forget them only slowly."""
     features, _ = small_ising(10)
@@ -174,6 +176,7 @@ def test_the_first_step_of_contrastive_divergence_is_as_long_as_asked_and_halves
     np.testing.assert_allclose(given["scale"][:4], np.maximum(spins.var(axis=0), 0.05))
 
 
+@pytest.mark.slow
 def test_row_weights_are_kept():
     features, data = small_ising(200)
     weights = (data["a"] == 1).to_numpy() * 3.0 + 0.5

@@ -112,6 +112,7 @@ def test_a_restricted_boltzmann_machine_has_the_gradient_of_its_own_likelihood(r
     assert found.gradient == pytest.approx(slope, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_persistent_chains_come_near_the_exact_fit(rows):
     exact = latent_class().fit(rows, latent="h", l2=1.0)
     chains = latent_class().fit(rows, latent="h", l2=1.0, method="pcd", max_iterations=500, seed=0)
@@ -135,6 +136,7 @@ def test_rows_in_another_order_and_features_in_another_unit_change_no_probabilit
     assert fitted(gappy, 1e9).query(SEEN).values == pytest.approx(want, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_weights_of_rows_are_rows_written_several_times(gappy):
     times = [1 + i % 3 for i in range(N)]
     again = {n: [x for x, k in zip(c, times, strict=True) for _ in range(k)] for n, c in gappy.items()}

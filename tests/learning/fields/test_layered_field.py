@@ -184,6 +184,7 @@ def test_a_sweep_leaves_the_model_as_it_is(field):
     assert chi < freedom + 5 * np.sqrt(2 * freedom)
 
 
+@pytest.mark.slow
 def test_exchanges_leave_each_temperature_as_it_is():
     p, powers, n = parameters_of(RBM, 5, 1.5), np.array([0.0, 0.5, 1.0]), 50_000
     cooled = [{k: v * (b if k.startswith("w") else 1.0) for k, v in p.items()} for b in powers]
@@ -199,6 +200,7 @@ def test_exchanges_leave_each_temperature_as_it_is():
         assert np.abs(found - mean).max() < 5 * 0.5 / np.sqrt(n)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", [RBM, DBM, STATES])
 def test_annealing_agrees_with_the_exact_sum(field):
     p = parameters_of(field, 6)
@@ -272,6 +274,7 @@ def test_filters_are_a_matrix_with_equal_entries():
     assert np.allclose(jnp.sum(field.up(p, 0, v) * h), jnp.sum(v * field.down(p, 0, h)))
 
 
+@pytest.mark.slow
 def test_contexts_move_biases():
     field = LayeredField(RBM.layers, context=2)
     p = parameters_of(field, 9)

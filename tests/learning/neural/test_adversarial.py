@@ -266,6 +266,7 @@ def test_the_critic_plays_for_the_distance_and_the_model_comes_near():
     np.testing.assert_array_equal(again.parameters["shift"], m.parameters["shift"])
 
 
+@pytest.mark.slow
 def test_clipping_keeps_the_critics_weights_within_bounds():
     method = mk.objectives.WassersteinGAN(critic=mk.networks.mlp(2, "scalar", hidden=8), clip=0.05)
     m = affine().fit({"x": ROWS}, method=method, epochs=2, learning_rate=0.1, seed=0)
@@ -318,6 +319,7 @@ def test_an_autoencoder_matches_codes_with_their_prior():
     np.testing.assert_allclose(np.abs(m.parameters["slope"]), [2, 1], atol=0.6)
 
 
+@pytest.mark.slow
 def test_information_teaches_the_guide_to_read_the_code():
     method = mk.objectives.Adversarial(critic=mk.networks.mlp(2, "scalar", hidden=8), information=1.0)
     clusters = np.sign(CODE)[:, None] * [2.0, 1.0] + 0.1

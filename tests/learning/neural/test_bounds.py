@@ -116,6 +116,7 @@ def mixture_evidence(x, labels=None):
     return logsumexp(logs, axis=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("labels", [None, np.array([0, -1, 2, -1, 1])])
 def test_states_that_a_guide_looks_at_are_summed_around_it(labels):
     x = np.random.default_rng(1).normal(size=(5, 2))

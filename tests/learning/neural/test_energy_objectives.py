@@ -157,6 +157,7 @@ def test_chains_in_equilibrium_give_the_gradient_of_the_likelihood():
     assert abs(exact) > 0.05
 
 
+@pytest.mark.slow
 def test_langevin_steps_leave_a_density_only_with_the_correction():
     with x64():
         start = jax.random.normal(jax.random.PRNGKey(0), (20_000, 1))
@@ -202,6 +203,7 @@ def test_fit_is_the_same_in_any_unit(method):
             assert np.abs(found[1.0][name] - right).max() < 0.3 * np.abs(right).max()
 
 
+@pytest.mark.slow
 def test_chains_keep_what_they_are_given():
     m = mk.BayesianNetwork()
     m.add("a", mk.Parameter(0.0))

@@ -328,6 +328,7 @@ def test_what_has_no_score_gradient_is_said():
 # -- wake, sleep, Gibbs, mean field ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_awake_with_the_posterior_as_guide_the_gradient_is_that_of_the_evidence_and_sleep_has_none():
     # one hidden unit: its log odds given the data are linear, so that the guide can be the posterior
     v = {"bias": START["bias"][:1], "down": START["down"][:1], "low": START["low"]}
@@ -537,6 +538,7 @@ def test_the_units_of_a_code_become_independent_bits():
         m.fit({"x": rows}, method=objective, epochs=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("measure", ["error", "share"])
 def test_predictors_and_code_have_opposite_slopes_of_the_errors(measure):
     program = program_of(code_network(3), {"x": REALS[:6]})

@@ -75,6 +75,7 @@ def test_an_interrupt_and_a_time_limit_keep_the_best_so_far(start):
     assert method.asked == 1
 
 
+@pytest.mark.slow
 def test_a_prior_moves_the_top_by_its_density():
     X = np.linspace(0.0, 5.0, 15).reshape(-1, 1)
     y = np.sin(X[:, 0])

@@ -143,6 +143,7 @@ def test_evidence_and_posterior_are_those_of_linear_regression_on_the_features(n
     assert str(expansion.size) in post.info.note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_gradients_are_those_of_differences(name):
     kind, settings = METHODS[name]

@@ -58,6 +58,7 @@ def test_conjugate_gradients_are_the_dense_process():
     compare(all_there_is(), fitted(), 1e-6)
 
 
+@pytest.mark.slow
 def test_blocks_of_a_factor_are_the_dense_process():
     compare(BlockedEvidence(X, Y, block=20), fitted(), 1e-8)  # three blocks, the last one not full
 

@@ -23,6 +23,7 @@ def test_the_reference_numbers_come_out():
     assert brute_force("bernoulli", 1.0, 1.0)[0] == pytest.approx(-2.28398257, abs=5e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", ["bernoulli", "probit", "ordinal", "poisson", "student-t"])
 def test_the_approximation_is_near_the_integral(word):
     exact, mean, variance = brute_force(word)
@@ -61,6 +62,7 @@ def test_classes_together_are_the_mode_and_curvature_that_an_optimiser_finds():
         np.testing.assert_allclose(covariances[row], S[row::5, row::5], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_the_evidence_of_classes_is_near_that_of_importance_sampling():
     made = k.RBF(1.0) + SoftmaxClasses(3)
     value = LaplaceEvidence(THREE, [0, 1, 2]).evidence(made)[0]

@@ -95,6 +95,7 @@ def test_where_functions_are_whitened_the_evidence_is_that_of_laplace_with_its_d
     assert float(height) == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_counts_are_fitted():
     x = np.linspace(0, 6, 25)
     m = counts().fit({"x": x, "y": np.random.default_rng(1).poisson(np.exp(1.0 + np.sin(x)))})

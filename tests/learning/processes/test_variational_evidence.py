@@ -12,6 +12,7 @@ from process_likelihoods import LIKELIHOODS, TARGETS, THREE, brute_force, covari
 WORDS = ["bernoulli", "probit", "ordinal", "poisson", "student-t"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("word", WORDS)
 def test_the_bound_is_below_the_integral_and_near(word):
     exact, mean, _ = brute_force(word)
@@ -46,6 +47,7 @@ def test_no_normal_posterior_nearby_has_a_higher_bound(word):
         )
 
 
+@pytest.mark.slow
 def test_the_bound_of_several_classes_is_below_the_integral_and_near():
     """By importance sampling; the average of the softmax is one over points, right to some thousandths."""
     from scipy.special import logsumexp

@@ -132,6 +132,7 @@ def test_points_that_were_not_asked_for_may_be_told():
     assert study.ask() != study.best_point
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("acquisition", "near"), [("lcb", 0.5), ("pi", 3.0), ("thompson", 0.5), ("kg", 0.5)])
 def test_every_acquisition_finds_the_bottom_of_a_bowl(acquisition, near):
     # "pi" prefers what is all but certain to be a little lower, and is slow

@@ -72,6 +72,7 @@ def all_labellings(crf, x):
     return {y: p / total for y, p in found.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("c1", "c2", "everything"), [(0.0, 0.5, False), (0.0, 0.1, True), (0.7, 0.01, False), (1.5, 0.0, False)]
 )

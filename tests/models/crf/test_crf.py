@@ -124,6 +124,7 @@ def test_appearance_probabilities_are_those_of_spanning_forests():
     assert np.all((rho > 0) & (rho <= 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "symmetric", "same"])
 @pytest.mark.parametrize(
     "method", ["exact", "pseudo-likelihood", "loopy-bp", "tree-reweighted", "mean-field"]
@@ -413,6 +414,7 @@ def test_scores_count_nodes_and_whole_instances():
     assert [y.tolist() for y in crf.predict_by_node(inputs)] == [[1, 1], [0]]
 
 
+@pytest.mark.slow
 def test_graphs_of_different_shapes_train_together():
     rng = np.random.default_rng(0)
     shapes = [(4, CYCLE), (3, [(0, 1), (1, 2)]), (5, [(0, 1), (0, 2), (0, 3), (0, 4)]), (1, [])]
@@ -510,6 +512,7 @@ def test_an_l1_penalty_makes_weights_of_noise_zero():
     assert np.abs(crf.coef_[:, :2]).max() > 0.5
 
 
+@pytest.mark.slow
 def test_stochastic_gradients_come_close_to_the_optimum():
     inputs, labels = tagged(150)
     exact = mk.crf.CRF().fit(inputs, labels)

@@ -78,6 +78,7 @@ def overlap(found, truth):
     return np.mean(shares)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("features", ["constant", "contrast"])
 def test_neighbours_beat_independent_logistic_regression(features):
     images, labels = discs(6, 48, 0)

@@ -107,6 +107,7 @@ def test_the_gradient_by_marginals_is_that_of_differentiating_through_log_z():
         np.testing.assert_allclose(gradient[name], wanted[name], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_a_network_learns_what_a_linear_field_cannot():
     inputs, labels = rings(60, 0)
     fresh, truth = rings(40, 1)
@@ -154,6 +155,7 @@ def test_lengths_may_differ_and_the_same_seed_gives_the_same_network():
     assert [len(y) for y in one.predict(inputs)] == [3, 5, 3, 1, 5]
 
 
+@pytest.mark.slow
 def test_any_graph_and_method_works_for_neural_potentials():
     rng = np.random.default_rng(0)
     cycle = [(0, 1), (1, 2), (2, 3), (3, 0)]

@@ -76,6 +76,7 @@ def test_every_method_improves_the_held_out_likelihood(method):
         assert record.log_likelihood / 500 < exact(sbn, TRAIN).mean() + 0.005
 
 
+@pytest.mark.slow
 def test_tables_of_logistic_units_have_the_same_probabilities(deep):
     tables = deep.tables()
     assert tables.variables == ["h2_0", "h2_1", "h1_0", "h1_1", "x0", "x1", "x2"]

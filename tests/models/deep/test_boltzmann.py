@@ -137,6 +137,7 @@ def test_gaussian_rows_are_a_mixture_of_normals_in_their_own_units():
     assert np.isfinite(made(mk.deep.RBM(2, visible="gaussian"), constant).score_samples(constant)).all()
 
 
+@pytest.mark.slow
 def test_softmax_and_spin_columns_are_tables():
     X = np.array([[0, 2], [1, 0], [1, 1]], float)
     model = made(mk.deep.RBM(2, visible="softmax"), X)
@@ -182,6 +183,7 @@ def test_a_deep_machine_says_what_its_network_says():
     assert np.abs(drawn.mean(axis=0) - np.exp(scores) @ BITS).max() < 0.02
 
 
+@pytest.mark.slow
 def test_a_deep_belief_network_is_a_chain_graph():
     dbn = made(mk.deep.DBN((2, 3, 2)), BITS, seed=3)
     scores, model = dbn.score_samples(BITS), dbn.network()
@@ -243,6 +245,7 @@ def test_a_convolutional_machine_is_a_network_with_equal_weights():
         mk.deep.ConvolutionalRBM(1, image=(3, 3)).fit(BITS)
 
 
+@pytest.mark.slow
 def test_a_conditional_machine_has_a_network_for_each_row():
     X, y = np.random.default_rng(2).normal(size=(16, 2)), BITS
     model = made(mk.deep.ConditionalRBM(2), X, y)

@@ -42,6 +42,7 @@ def test_a_node_with_a_network_is_trained_by_its_bound_and_fills_gaps():
         m.query("x", given={"row": 2}, engine="nuts")
 
 
+@pytest.mark.slow
 def test_plates_are_mapped():
     m = mk.BayesianNetwork()
     m.add("net", mk.Parameter(mk.networks.denoiser(2, hidden=4, layers=1).build(0)))
@@ -77,6 +78,7 @@ def test_a_chain_written_out_has_the_density_that_the_bound_is_below(linear):
     assert abs(found.log_evidence[1] - exact[1]) < 0.15
 
 
+@pytest.mark.slow
 def test_a_bound_is_the_expectation_over_the_way_there_of_the_written_out_chain(linear):
     model, rows = linear
     at, rng, row = noise_levels("cosine", 5), np.random.default_rng(0), rows[7]
@@ -185,6 +187,7 @@ class StandardNoise(eqx.Module):
         return self.one * noise[jnp.round(t * self.steps).astype(int)] * x
 
 
+@pytest.mark.slow
 def test_a_diffusion_is_the_prior_of_a_latent_node():
     """The prior of z is a standard normal by an exact network, so that the evidence of x is known; the guide is exact."""
     weights = np.array([[1.0, -0.5, 0.3], [0.2, 0.8, -1.0]])

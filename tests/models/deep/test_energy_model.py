@@ -66,6 +66,7 @@ def test_samples_and_conditionals_of_a_ring(trained):
     assert post.sd("x")[0, 1] == pytest.approx(np.sqrt(weight @ (line - mean) ** 2), rel=0.1)
 
 
+@pytest.mark.slow
 def test_units_and_order_of_rows_do_not_matter():
     rows = ring(100, 0)
     settings = {"epochs": 5, "batch": None, "random_state": 0}

@@ -52,6 +52,7 @@ def test_preset_is_its_network(fitted, rows):
     assert abs(fitted.network_.fit_.log_likelihood / 200 - fitted.score(rows)) < 0.2
 
 
+@pytest.mark.slow
 def test_units_shift_scores_by_their_logs(fitted, rows):
     units = np.array([1e-9, 1e9])
     other = mk.deep.Flow(**TINY, bend="affine").fit(rows * units)
@@ -277,6 +278,7 @@ def test_different_settings_do_not_share_compiled_code():
         np.testing.assert_allclose(m.log_evidence({"x": x}, by="row"), exact, rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_estimated_continuous_flows_learn():
     rng = np.random.default_rng(0)
     m = mk.BayesianNetwork()

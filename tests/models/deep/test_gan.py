@@ -43,6 +43,7 @@ def test_rows_are_drawn_of_classes(gan):
     assert abs(other[0] - one[0]).max() > 1
 
 
+@pytest.mark.slow
 def test_it_is_kept_by_pickle_and_goes_on_with_its_critic(gan):
     twin = pickle.loads(pickle.dumps(gan))
     np.testing.assert_array_equal(twin.sample(5, seed=0), gan.sample(5, seed=0))

@@ -204,6 +204,7 @@ def test_relaxed_states_that_are_hard_have_the_value_of_the_bound():
         loss_of(GumbelSoftmax(codes=(("hot", "k"),)), m, {"x": x})
 
 
+@pytest.mark.slow
 def test_a_code_book_passes_gradients_to_what_was_encoded():
     m = mk.BayesianNetwork()
     codes = np.array([[0.0, 0.0], [1.0, 1.0], [-1.0, 2.0]])

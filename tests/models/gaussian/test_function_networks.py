@@ -116,6 +116,7 @@ def outputs(covariance, places, d=3):
     return m
 
 
+@pytest.mark.slow
 def test_latent_inputs_of_linear_functions_are_probabilistic_principal_components():
     """The dual of Lawrence (2005): at the optimum the evidence is that of the eigenvalues of Y Y' / d."""
     n, d, q = 8, 3, 2
@@ -133,6 +134,7 @@ def test_latent_inputs_of_linear_functions_are_probabilistic_principal_component
     )  # the axes may be turned
 
 
+@pytest.mark.slow
 def test_latent_inputs_of_smooth_functions_unroll_a_curve():
     t = np.linspace(-2.0, 2.0, 20)
     rows = np.column_stack([np.sin(t), np.cos(t), 0.5 * t])
@@ -177,6 +179,7 @@ def deep_process(noise=0.1):
     return m
 
 
+@pytest.mark.slow
 def test_a_deep_process_whose_inner_function_is_given_is_a_plain_one():
     done = deep_process().do(f=jnp.tanh)
     assert done.log_evidence(ROWS) == pytest.approx(

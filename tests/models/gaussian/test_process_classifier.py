@@ -70,6 +70,7 @@ def test_far_from_all_rows_the_classes_are_equally_probable(fitted):
     np.testing.assert_allclose(three.predict_proba([[1e6, 0.0, 0.0]]), [[1 / 3] * 3], atol=3e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["laplace", "ep", "variational"])
 @pytest.mark.parametrize("link", ["logit", "probit"])
 def test_methods_and_links_tell_the_moons_apart(method, link):
@@ -89,6 +90,7 @@ def test_methods_and_links_tell_the_moons_apart(method, link):
         assert model.log_marginal_likelihood(moved) < model.log_marginal_likelihood_value_
 
 
+@pytest.mark.slow
 def test_several_classes_together_and_each_from_the_rest():
     rng = np.random.default_rng(0)
     y = np.arange(45) % 3
@@ -135,6 +137,7 @@ def test_labels_are_names_truths_or_whole_numbers(names):
     assert model.classes_.tolist() == sorted(names)
 
 
+@pytest.mark.slow
 def test_units_of_the_inputs_and_the_order_of_rows_do_not_matter():
     X, y = moons(25)
     order = np.random.default_rng(1).permutation(25)
@@ -154,6 +157,7 @@ def test_swapped_classes_have_swapped_probabilities():
     np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, ::-1], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("X", "y"),
     [

@@ -92,6 +92,7 @@ def test_proposals_have_the_support_of_their_node(kind):
     np.testing.assert_allclose(found, np.log(np.exp(logs).mean(axis=1)), atol=0.1)
 
 
+@pytest.mark.slow
 def test_other_parents_are_read_and_what_is_set_is_not():
     m = mk.BayesianNetwork()
     m.add("w", mk.Parameter(1.0))

@@ -107,6 +107,7 @@ def causal():
     return m
 
 
+@pytest.mark.slow
 def test_setting_an_input_asks_the_function_there():
     m = causal()
     post = m.query("f", given=GIVEN)
@@ -192,6 +193,7 @@ def test_copies_and_pickles_answer_alike(known):
     assert repr(m["f"].form) == "GP(1.3 * RBF(length=1.2))"
 
 
+@pytest.mark.slow
 def test_files_hold_processes_of_named_covariances(tmp_path):
     m = mk.BayesianNetwork()
     m.add(

@@ -69,6 +69,7 @@ def test_laplace_is_exact_on_a_gaussian():
     assert found == pytest.approx(norm(MEAN[0], COVARIANCE[0, 0] ** 0.5).logpdf(0.3), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_tempering_from_the_base_gives_log_z():
     problem = pair()._problem(None)
     mass = mk.engines.SMC(draws=2000, seed=1).log_mass(problem)
@@ -142,6 +143,7 @@ def test_rows_that_differ_have_no_common_log_z():
         m.log_evidence({"x": x, "w": w}, by="row")
 
 
+@pytest.mark.slow
 def test_states_are_summed_out_by_their_weights():
     m = mk.BayesianNetwork()
     m.add("a", p=[0.3, 0.7])
@@ -209,6 +211,7 @@ def test_do_keeps_the_weights():
     assert m.log_partition(engine="laplace") == pytest.approx(-0.5 * np.log(3))
 
 
+@pytest.mark.slow
 def test_nodes_along_time():
     m = mk.BayesianNetwork()
     m.add(
@@ -232,6 +235,7 @@ def test_nodes_along_time():
 # -- keeping, and what is refused ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_and_copies_keep_weights(tmp_path):
     for m, given in ((pair(), None), (rows(), {"row": 1})):
         m.save(tmp_path / "m.json")

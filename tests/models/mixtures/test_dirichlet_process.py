@@ -18,6 +18,7 @@ def blobs(n=240, seed=0):
     return np.array([[-6.0, 0.0], [0.0, 6.0], [6.0, 0.0]])[z] + rng.normal(0, 0.6, (n, 2)), z
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_three_groups(method):
     X, z = blobs()

@@ -48,6 +48,7 @@ def test_four_features_of_noisy_images_are_found(seed):
     assert np.corrcoef(together.ravel(), (has.astype(float) @ has.T).ravel())[0, 1] > 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "slice"])
 def test_weighted_features_are_found(method):
     parts, has, _ = images()

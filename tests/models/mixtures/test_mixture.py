@@ -602,6 +602,7 @@ def test_a_mixture_whose_labels_are_all_known_is_learned_in_closed_form():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
 def test_two_labels_in_ten_thousand_rows_say_which_component_is_which(unit):
     rng = np.random.default_rng(1)
@@ -701,6 +702,7 @@ def _by_hand():
     )
 
 
+@pytest.mark.slow
 def test_parameters_by_hand_have_the_density_of_scipy(tmp_path):
     for what, mixture, rows, logs in _by_hand():
         joint = logs + np.log([[0.3], [0.7]])

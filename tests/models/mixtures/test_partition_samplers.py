@@ -150,6 +150,7 @@ def test_long_chains_visit_partitions_as_they_should(name, kind, discount):
     assert distance < 1.6 * expected_distance(p, 20_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gaussian", "bernoulli"])
 @pytest.mark.parametrize("collapsed", [True, False])
 def test_finite_mixtures_visit_labels_as_they_should(kind, collapsed):
@@ -292,6 +293,7 @@ def test_rows_one_by_one_are_worth_what_log_normalisers_say(kind):
     assert seen_by(family, rows).log_marginal(LABELS) == pytest.approx(whole, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", families())
 def test_draws_agree_with_predictive_densities_and_expected_logs(kind):
     family, rows = families()[kind]

@@ -69,6 +69,7 @@ def test_paths_have_the_law_of_each_step(name):
     np.testing.assert_array_equal(ahead.sample(5, seed=3)[0], ahead.sample(5, seed=3)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_dates_come_from_a_column_or_from_the_index(name):
     steps = ["2025-04-01", "2025-05-01"]
@@ -82,6 +83,7 @@ def test_dates_come_from_a_column_or_from_the_index(name):
     assert forecast(name, pd.Series(Y, index=MONTHS[::-1])).dates is None
 
 
+@pytest.mark.slow
 def test_steps_of_a_path_belong_together():
     # a random walk without noise of observation: increments are independent, so the last step varies thrice as much
     walk = mk.LinearStateSpace(1.0, 1.0, 1.0, 0.0, 0.0, 1.0)

@@ -88,6 +88,7 @@ def test_geometric_durations_are_a_hidden_markov_model():
     assert drawn.mean(axis=0) == pytest.approx(plain.smooth(x[0])[0][:, 1], abs=0.05)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durations", ["poisson", "negative-binomial", "geometric", "categorical"])
 @pytest.mark.parametrize("censored", [True, False])
 def test_learning_never_loses_and_finds_durations(durations, censored):

@@ -102,6 +102,7 @@ def test_additive_means_are_one_gaussian_a_joint_state_and_are_learned():
     assert (clone(model).n_states, model.n_features_in_) == ([2, 3], 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emission", ["gaussian", "categorical"])
 @pytest.mark.parametrize("kind", [mk.series.FactorialHMM, mk.series.CoupledHMM])
 def test_learning_from_nothing_never_loses(kind, emission):

@@ -54,6 +54,7 @@ def test_a_history_never_seen_has_the_law_of_the_shorter_one():
     assert chain.table[1, 1].tolist() == [1.0, 0.0]  # after a 1 came a 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, 2, 3])
 def test_gaps_and_short_sequences_agree_with_the_unrolled_network(order):
     rng = np.random.default_rng(10 + order)

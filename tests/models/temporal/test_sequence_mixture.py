@@ -20,6 +20,7 @@ def expected_nll(chain, days):
     return found
 
 
+@pytest.mark.slow
 def test_rain_by_months_has_the_numbers_of_the_notes():
     usual = mk.MarkovChain(**USUAL)
     assert expected_nll(usual, 28) == pytest.approx(16.79, abs=0.005)

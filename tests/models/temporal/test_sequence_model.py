@@ -195,6 +195,7 @@ def test_draws_are_repeated_by_their_seed_and_can_be_scored(name):
         one.sample(0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(MODELS) - {"InfiniteHMM", "SequenceMixture", "MarkovChain"}))
 def test_a_clone_has_the_settings_and_answers_the_same(name):
     one, steps = model(name), data(name)

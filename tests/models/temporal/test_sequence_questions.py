@@ -70,6 +70,7 @@ def test_the_decoded_path_is_the_most_probable_explanation_of_the_unrolled_netwo
         assert ours >= weight - 1e-9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_smoothing_with_checkpoints_answers_the_same(seed, run):
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ SYMBOLS = [[0, 1, 1, 0, 0, 1, 0, 1], [1, 1, 0, 0, 1, 0, 1, 1]]
 Y = np.cumsum(np.random.default_rng(0).normal(size=30))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "data"),
     [

@@ -33,6 +33,7 @@ def test_one_piece_of_everything_is_one_iteration_of_em(emission):
         assert pieces.emission_.params[name] == pytest.approx(value, abs=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emission", FAMILIES)
 def test_pieces_come_to_what_em_finds(emission):
     data = truth(emission).sample(40, 240, seed=1)[0]

@@ -31,6 +31,7 @@ def small():
     return corpus_of(4, 150, 40, 60, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["direct", "franchise"])
 def test_the_number_of_topics_is_found_by_default(small, method):
     corpus, phi = small

@@ -28,6 +28,7 @@ def fitted():
     return mk.topics.HierarchicalLDA(3, max_iter=120, random_state=0).fit(corpus), corpus, leaves
 
 
+@pytest.mark.slow
 def test_the_tree_that_made_the_documents_is_found(fitted):
     model, _, leaves = fitted
     assert model.levels_.tolist() == [0, 1, 1, 2, 2, 2, 2]

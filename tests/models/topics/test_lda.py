@@ -44,6 +44,7 @@ def cosines(a, b):
     return (a / np.linalg.norm(a, axis=1, keepdims=True)) @ (b / np.linalg.norm(b, axis=1, keepdims=True)).T
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_finds_the_topics_that_made_the_corpus(method, fitted):
     found = fitted[method]
@@ -369,6 +370,7 @@ def errors(model, phi):
     return apart[linear_sum_assignment(apart)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "uncollapsed", "vb", "map", "ep"])
 def test_no_topic_of_a_small_corpus_is_lost_at_the_defaults(method):
     for seed in (6, 7, 9):  # corpora in which two topics come to share a place

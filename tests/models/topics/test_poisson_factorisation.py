@@ -14,6 +14,7 @@ def data(seed=0, rows=150, k=4, columns=30):
     return profiles, rng.poisson(40 * rng.gamma(0.5, 2.0, (rows, k)) @ profiles)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["gibbs", "vb"])
 def test_the_factors_of_counts_are_found_and_their_number_within_one(method):
     profiles, counts = data()

@@ -68,6 +68,7 @@ def test_one_topic_for_all_is_the_frequency_of_words():
     )
 
 
+@pytest.mark.slow
 def test_plsi_finds_topics_and_folds_in_new_documents():
     rng = np.random.default_rng(2)
     phi, theta = topics(rng), rng.dirichlet(np.full(K, 0.3), 300)
@@ -364,6 +365,7 @@ def test_bigrams_tell_words_by_the_word_before():
     )
 
 
+@pytest.mark.slow
 def test_syntax_and_topics_are_told_apart():
     rng = np.random.default_rng(15)
     step = np.array([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]])
@@ -405,6 +407,7 @@ def known(rng, kind, n):
     return rng.integers(0, 3, n) if kind is DynamicTopics else [[names[i]] for i in rng.integers(0, 3, n)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", PLAIN + INFORMED)
 def test_same_seed_same_model_and_clones_and_files_hold_it(kind, tmp_path):
     rng = np.random.default_rng(17)

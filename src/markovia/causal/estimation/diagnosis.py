@@ -6,11 +6,11 @@ import numpy as np
 
 from markovia.causal.estimation.adjustment.diagnostics import balance, overlap
 from markovia.causal.estimation.adjustment.instrumental_variables import first_stage
-from markovia.causal.estimation.adjustment.nuisance import learner_for
 from markovia.causal.estimation.effect_result import Effect
 from markovia.causal.estimation.methods import EffectSettings, dose
 from markovia.causal.estimation.propensity_score import treatment_model
 from markovia.causal.estimation.study import Study
+from markovia.learning.regression.nuisance import learner_for
 from markovia.runtime.array_types import Array
 
 

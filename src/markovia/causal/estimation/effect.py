@@ -14,7 +14,6 @@ from markovia.causal.estimation.adjustment.estimates import (
     contrast,
     with_bootstrap,
 )
-from markovia.causal.estimation.adjustment.nuisance import propensity as fit_propensity
 from markovia.causal.estimation.adjustment.plug_in import observed_network, outcome_mean
 from markovia.causal.estimation.arms import arms, joint_treatment
 from markovia.causal.estimation.diagnosis import diagnosed
@@ -32,6 +31,7 @@ from markovia.causal.problem import Family, Problem
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument, NoOverlap, NotIdentifiable, UnknownVariable, check_known
 from markovia.graphs.kinds.named import Names, as_names
+from markovia.learning.regression.nuisance import propensity as fit_propensity
 from markovia.runtime.checks import check_choice, check_count, check_level
 from markovia.runtime.seeds import Seed, generator
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.diagnostics import Balance, Overlap, balance, overlap
-from markovia.causal.estimation.adjustment.nuisance import CLIP, Propensity, clipped, make_folds, propensity
 from markovia.causal.estimation.adjustment.stratification import score_strata
 from markovia.causal.estimation.arms import arms
 from markovia.causal.estimation.study import MISSING, Study, read_study
 from markovia.data.tables.frames import as_frame
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.named import Names, as_names
+from markovia.learning.regression.nuisance import CLIP, Propensity, clipped, make_folds, propensity
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice, check_count

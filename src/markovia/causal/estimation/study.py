@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from markovia.causal.estimation.adjustment.nuisance import Propensity
 from markovia.errors import InvalidArgument, UnknownVariable, check_known
+from markovia.learning.regression.nuisance import Propensity
 from markovia.runtime.array_types import Array, Ints
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Robins, *A new approach to causal inference in mortality studies* (1986); Tian, 
 (2008).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -17,7 +17,9 @@ from markovia.causal.identification.estimand import Estimand
 from markovia.causal.identification.identify import identify
 from markovia.causal.problem import one_name, read_graph
 from markovia.errors import InvalidArgument
+from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.factor import Factor
+from markovia.factors.tables.table_forms import argument_names
 from markovia.graphs.causal.admg import Admg
 from markovia.graphs.kinds.named import Names, as_names
 from markovia.inference.posterior import Posterior
@@ -55,8 +57,8 @@ class PlanEstimand(InNotebooks):
         model
             As for `Estimand.evaluate`.
         policy, more
-            For each treatment a state, or a function of what it sees that returns one; arguments are found by their
-            names.
+            For each treatment a state, a function of what it sees that returns one (arguments are found by their names), or
+            a table given what it sees; so a policy that `decide` returns will do.
 
         Examples
         --------
@@ -83,27 +85,39 @@ class PlanEstimand(InNotebooks):
         exact = True
         for states in product(*(model.states(n) for n in looked)):
             sights = dict(zip(looked, states, strict=True))
-            done = self._done(said, sights)
-            if tuple(done.values()) not in known:
-                found = self.effect.evaluate(model, done)
-                if not isinstance(found, Posterior):
-                    raise InvalidArgument("plans are evaluated on variables with states")
-                exact = exact and found.info.exact
-                known[tuple(done.values())] = found.factor().transpose([*looked, self.outcome])
             at = tuple(model.variable(n).index(v) for n, v in sights.items())
-            total += known[tuple(done.values())].values[at]
+            for done, chance in self._done(said, sights):
+                if tuple(done.values()) not in known:
+                    found = self.effect.evaluate(model, done)
+                    if not isinstance(found, Posterior):
+                        raise InvalidArgument("plans are evaluated on variables with states")
+                    exact = exact and found.info.exact
+                    known[tuple(done.values())] = found.factor().transpose([*looked, self.outcome])
+                total += chance * known[tuple(done.values())].values[at]
         return Posterior(
             Factor.of((outcome,), total),
             Info("estimand", exact=exact, seconds=now() - start, note=f"g-formula: {self.effect.expression}"),
         )
 
-    def _done(self, policy: Mapping[str, Any], sights: Mapping[str, Any]) -> dict[str, Any]:
-        done: dict[str, Any] = {}
+    def _done(
+        self, policy: Mapping[str, Any], sights: Mapping[str, Any]
+    ) -> list[tuple[dict[str, Any], float]]:
+        """Return what the plan may do given these sights, with the probabilities where it says tables."""
+        ways: list[tuple[dict[str, Any], float]] = [({}, 1.0)]
         for name, sees in self.sees.items():
             rule = policy[name]
-            seen = {n: sights[n] if n in sights else done[n] for n in sees}
-            done[name] = _told(name, rule, seen) if callable(rule) else rule
-        return done
+            longer = []
+            for done, chance in ways:
+                seen = {n: sights[n] if n in sights else done[n] for n in sees}
+                if isinstance(rule, Conditional):
+                    _check_seen(name, rule.parent_names, seen)
+                    row = rule.row(**{n: seen[n] for n in rule.parent_names})
+                    told = [(s, float(p)) for s, p in zip(rule.variable.states, row, strict=True) if p > 0]
+                else:
+                    told = [(_told(name, rule, seen) if callable(rule) else rule, 1.0)]
+                longer += [({**done, name: state}, chance * p) for state, p in told]
+            ways = longer
+        return ways
 
 
 def identify_plan(
@@ -157,10 +171,12 @@ def identify_plan(
 
 
 def _told(name: str, rule: Callable[..., Any], seen: Mapping[str, Any]) -> Any:
-    from inspect import signature
+    wanted = argument_names(rule)
+    _check_seen(name, wanted, seen)
+    return rule(**{n: seen[n] for n in wanted})
 
-    wanted = list(signature(rule).parameters)
+
+def _check_seen(name: str, wanted: Iterable[str], seen: Mapping[str, Any]) -> None:
     if unseen := next((n for n in wanted if n not in seen), None):
         listed = ", ".join(seen) or "nothing"
         raise InvalidArgument(f"the plan for {name!r} asks for {unseen!r}, but it sees {listed}")
-    return rule(**{n: seen[n] for n in wanted})

@@ -11,6 +11,7 @@ import typer
 from markovia.errors import InvalidArgument, ParseError, UnknownFormat, UnsupportedModel, did_you_mean
 
 if TYPE_CHECKING:
+    from markovia.factors.tables.variable import State
     from markovia.models.graphical.model import Model
 
 STREAM = "-"
@@ -150,6 +151,13 @@ def without_table(model: Any) -> list[str]:
     )
 
 
+def states_of(model: "Model", name: str) -> "list[State]":
+    """Return the states of a variable, none for a number or a utility."""
+    from markovia.factors.quantities.quantity import Quantity
+
+    return [] if isinstance(model.variable(name), Quantity) else model.states(name)
+
+
 def in_words_of_the_command_line(error: UnknownFormat, option: str) -> FileError:
     """Name the option of the command line where the library names its argument."""
     return FileError(str(error).replace("format=", option))
@@ -173,7 +181,7 @@ def complete_assignment(context: typer.Context, incomplete: str) -> list[str]:
     model = _model_on_the_line(context)
     if model is None:
         return []
-    pairs = (f"{name}={state}" for name in model.variables for state in model.states(name))
+    pairs = (f"{name}={state}" for name in model.variables for state in states_of(model, name))
     return [pair for pair in pairs if pair.startswith(incomplete)]
 
 

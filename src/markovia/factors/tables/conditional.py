@@ -124,7 +124,8 @@ class Conditional(ABC):
     def allclose(self, other: "Conditional", *, atol: float = 1e-12) -> bool:
         """Say whether two conditionals are the same distribution up to the order of parents."""
         return (
-            self.variable == other.variable
+            self.kind == other.kind
+            and self.variable == other.variable
             and set(self.parents) == set(other.parents)
             and self.factor().allclose(other.factor(), rtol=0.0, atol=atol)
         )

@@ -104,6 +104,20 @@ def reachable(dag: DAG, x: Names, given: Names = ()) -> set[str]:
     return set(dag._named(_bayes_ball(dag, dag._numbers(x), observed) - observed))
 
 
+def visited_from(dag: DAG, x: Names, given: Names = ()) -> set[str]:
+    """Collect the nodes that an open trail from `x` reaches, those that are given and stop it among them.
+
+    A given node is reached if it tells something of x when all others are given.
+
+    Examples
+    --------
+    >>> sorted(visited_from(DAG([("a", "c"), ("b", "c"), ("c", "d")]), "d", given=["a", "c"]))
+    ['c', 'd']
+    """
+    need(dag, DAG)
+    return set(dag._named(_bayes_ball(dag, dag._numbers(x), set(dag._numbers(given)))))
+
+
 def separated(graph: UndirectedGraph, x: Names, y: Names, given: Names = ()) -> bool:
     """Decide whether every path between `x` and `y` meets `given`.
 

@@ -35,6 +35,9 @@ class TableArithmetic(Protocol):
     def sum_first(self, table: Array) -> Array:
         """Sum over the first axis."""
 
+    def max_first(self, table: Array) -> Array:
+        """Take the best over the first axis."""
+
     def log(self, scalar: Array) -> float:
         """Return the natural logarithm of a table without axes."""
 
@@ -89,13 +92,13 @@ class Plain:
     ) -> tuple[Array, float]:
         """Multiply tables, smallest first, rescaling on the way."""
         full = tuple([cards[a] for a in axes])
-        aligned = _aligned(tables, axes, cards)
-        if not aligned:
+        views = aligned(tables, axes, cards)
+        if not views:
             return np.ones(full), 0.0
         log_scale = 0.0
-        result = aligned[0]
+        result = views[0]
         ours = False  # the first table belongs to the model and is not written to
-        for k, table in enumerate(aligned[1:], start=1):
+        for k, table in enumerate(views[1:], start=1):
             if ours and result.shape == full:
                 result *= table
             else:
@@ -111,6 +114,10 @@ class Plain:
     def sum_first(self, table: Array) -> Array:
         """Sum over the first axis."""
         return np.asarray(table.sum(axis=0))
+
+    def max_first(self, table: Array) -> Array:
+        """Take the largest over the first axis."""
+        return np.asarray(table.max(axis=0))
 
     def log(self, scalar: Array) -> float:
         """Return the logarithm; zero gives minus infinity."""
@@ -167,8 +174,8 @@ class Logarithmic:
     ) -> tuple[Array, float]:
         """Add logarithms and move the maximum to zero."""
         total: Array = np.zeros([cards[a] for a in axes])
-        for aligned in _aligned(tables, axes, cards):
-            total += aligned
+        for view in aligned(tables, axes, cards):
+            total += view
         top = float(total.max())
         if not np.isfinite(top):
             return total, -np.inf
@@ -178,6 +185,10 @@ class Logarithmic:
     def sum_first(self, table: Array) -> Array:
         """Sum over the first axis without leaving the logarithms and without another table."""
         return np.asarray(np.logaddexp.reduce(table, axis=0))
+
+    def max_first(self, table: Array) -> Array:
+        """Take the largest over the first axis."""
+        return np.asarray(table.max(axis=0))
 
     def log(self, scalar: Array) -> float:
         """Return the number itself."""
@@ -238,7 +249,7 @@ def _rescaled(table: Array, log_scale: float, ours: bool) -> tuple[Array, float]
     return table, log_scale + float(np.log(top))
 
 
-def _aligned(tables: Sequence[Scoped], axes: Sequence[int], cards: Sequence[int]) -> list[Array]:
+def aligned(tables: Sequence[Scoped], axes: Sequence[int], cards: Sequence[int]) -> list[Array]:
     """View tables with the given axes, length one where a table lacks an axis; smallest first."""
     if len(tables) > 1:
         tables = sorted(tables, key=_size)

@@ -241,7 +241,7 @@ def sweep(
         scales.append(log_top)
         if v in stored:
             buckets.append(Bucket(v, scope, table))
-        message = np.asarray(table.max(axis=0)) if v in maximised else arithmetic.sum_first(table)
+        message = arithmetic.max_first(table) if v in maximised else arithmetic.sum_first(table)
         if scope:
             waiting[position.get(scope[0], never)].append((scope, message))
         else:

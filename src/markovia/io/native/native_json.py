@@ -19,12 +19,12 @@ few parameters, and plain graphs. A file is one object:
   dynamic network has `initial` and `transition`, each an object with what a Bayesian network has; one that looks several
   steps back has a list `early` of those of steps 1, 2, ...
 - `states` are strings, integers or booleans; a number k stands for the integers 0 to k-1. A variable that is a number has
-  a `domain` instead: `"real"`, `"number"` (its distribution tells) or `"input"`. It may have `plates`, pairs of a name and a
-  length or null, and `labels`, names of the values 0, 1, ...
+  a `domain` instead: `"real"`, `"number"` (its distribution tells) or `"input"`; a utility has `"utility"`. It may have
+  `plates`, pairs of a name and a length or null, and `labels`, names of the values 0, 1, ...
 - `conditionals` (Bayesian networks) has one entry a variable. `rows` lists one row of child probabilities for
   each configuration of the parents, the last parent fastest. Without `rows` and without `model` the node has no
   table. Instead of `rows` there may be `"model"` (the class of a structured conditional, such as
-  `NoisyOrConditional`) and `"parameters"`, see `markovia.io.native.native_local`.
+  `NoisyOrConditional`, or `DecisionNode`) and `"parameters"`, see `markovia.io.native.native_local`.
 - `learned`, `guides` and `potentials` (Bayesian networks, may be left out) are parameters, what latent nodes are proposed
   from, and log weights, see `markovia.io.native.native_parameters`.
 - `undirected` (Bayesian networks, may be left out) lists pairs of a parent and a child whose edge the data left without a
@@ -49,6 +49,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import CycleError, MarkoviaError, ParseError, UnsupportedModel
+from markovia.factors.decisions.utility import Worth
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
@@ -89,7 +90,8 @@ from markovia.runtime.source_text import brief, shown
 
 VERSION = 1
 MAX_STATES = 2**20
-DOMAINS = ("real", "number", "input")
+UTILITY_DOMAIN = "utility"
+DOMAINS = ("real", "number", "input", UTILITY_DOMAIN)
 
 Graph = DAG | UndirectedGraph | MixedGraph
 Thing = (
@@ -555,7 +557,8 @@ def _variables(root: JsonNode) -> dict[str, Variable]:
         if "domain" in entry:
             if "states" in entry or entry.get("domain").text() not in DOMAINS:
                 entry.get("domain").fail(f"expected states, or one of the domains {', '.join(DOMAINS)}")
-            found[name] = _quantity(entry, name)
+            domain = entry.get("domain").value
+            found[name] = Worth(name) if domain == UTILITY_DOMAIN else _quantity(entry, name)
             continue
         states = entry.get("states")
         value = states.value

@@ -7,10 +7,11 @@
                                                 "outcomes": [...], "codes": [...]}
     GaussianConditional                        {"bias": ..., "weights": [...], "variance": ...}, nested lists with one
                                                axis a parent with states (these come first), weights last
+    DecisionNode, UtilityNode                  see `markovia.io.native.native_decisions`
 
 `contributions` has one table a parent (a row a state) and `start` is what is there without parents; see
-`markovia.factors.local_models.local_model`. A logarithm of zero is written as null. A conditional of any other class is
-written as its table.
+`markovia.factors.local_models.local_model`. A logarithm of zero is written as null. A table of any other class is
+written out; any other kind of node is refused.
 """
 
 from typing import Any
@@ -18,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.errors import MarkoviaError, ParseError
+from markovia.errors import MarkoviaError, ParseError, UnsupportedModel
+from markovia.factors.decisions.decision import DecisionNode
+from markovia.factors.decisions.utility import UtilityNode
 from markovia.factors.functions.function_node import FunctionNode
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional
 from markovia.factors.local_models.local_model import CausalIndependence
@@ -34,6 +37,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.io.native.json_paths import JsonNode
+from markovia.io.native.native_decisions import DECISION, UTILITY, read_decision, write_decision
 from markovia.io.native.native_functions import read_function, write_function
 from markovia.runtime.source_text import brief, shown
 
@@ -47,6 +51,7 @@ _SCORES: dict[str, type[NoisyMaxConditional] | type[SoftmaxConditional]] = {
 _COMBINE: dict[str, np.ufunc] = {"add": np.add, "maximum": np.maximum, "minimum": np.minimum}
 _DETERMINISTIC = "DeterministicConditional"
 _GAUSSIAN, _FUNCTION = "GaussianConditional", "FunctionNode"
+_OTHERS = (_DETERMINISTIC, _GAUSSIAN, _FUNCTION, DECISION, UTILITY)
 
 
 def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
@@ -56,6 +61,8 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
         own = conditional.parameters()
         strengths = np.asarray(own.strengths).tolist()
         return kind, {"strengths": strengths, "leak": float(own.leak), "on": [int(c) for c in own.on]}
+    if isinstance(conditional, DecisionNode | UtilityNode):
+        return write_decision(conditional)
     if isinstance(conditional, FunctionNode):
         return kind, write_function(conditional)
     if isinstance(conditional, GaussianConditional):
@@ -65,6 +72,10 @@ def write_local(conditional: Conditional) -> tuple[str, dict[str, Any]] | None:
             "variance": conditional.variance,
         }
         return kind, {name: array.tolist() for name, array in own_arrays.items()}
+    if conditional.kind != "table":
+        raise UnsupportedModel(
+            f"files hold no nodes of the kind {conditional.kind!r}, which {conditional.variable.name!r} is; pickle keeps it"
+        )
     if not isinstance(conditional, CausalIndependence):
         return None
     contributions = [_listed(c) for c in conditional.contributions]
@@ -99,22 +110,22 @@ def read_local(entry: JsonNode, variable: Variable, parents: tuple[Variable, ...
     own = entry.get("parameters")
     own.need(dict, "an object")
     try:
+        if kind in (DECISION, UTILITY):
+            return read_decision(kind, own, variable, parents)
         if kind == _FUNCTION:
             return read_function(own, variable, parents)
         if kind == _GAUSSIAN:
             return _read_gaussian(own, variable, parents)
         if isinstance(variable, Quantity):
             entry.get("model").fail(
-                f"expected {_GAUSSIAN} or {_FUNCTION}; {shown(variable.name)} is a number"
+                f"expected {_GAUSSIAN}, {_FUNCTION}, {DECISION} or {UTILITY}; {shown(variable.name)} is a number"
             )
         if kind in _PROBABILITY:
             return _read_noisy(own, _PROBABILITY[kind], variable, parents)
         if kind in _SCORES:
             return _read_scores(own, _SCORES[kind], variable, parents)
         if kind != _DETERMINISTIC:
-            entry.get("model").fail(
-                f"expected one of {', '.join([*_PROBABILITY, *_SCORES, _DETERMINISTIC, _GAUSSIAN, _FUNCTION])}"
-            )
+            entry.get("model").fail(f"expected one of {', '.join([*_PROBABILITY, *_SCORES, *_OTHERS])}")
         return _read_deterministic(own, variable, parents)
     except ParseError:
         raise

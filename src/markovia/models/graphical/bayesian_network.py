@@ -25,6 +25,13 @@ from markovia.graphs.separation.separation import d_separated
 from markovia.inference.engine import Engine
 from markovia.inference.problem import Problem
 from markovia.models.graphical.arguments import list_of_names
+from markovia.models.graphical.decisions.decision_verbs import (
+    OF_LEARNING,
+    OF_PROBABILITIES,
+    DecisionVerbs,
+    without_decisions,
+    without_utilities,
+)
 from markovia.models.graphical.differences import (
     Difference,
     independencies_of_kind,
@@ -46,7 +53,7 @@ from markovia.runtime.keyword_advice import guided
 Structure = str | DAG | Mapping[str, Sequence[str]] | Iterable[tuple[str, str]]
 
 
-class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
+class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, DecisionVerbs, Model):
     """A directed model: `P(x) = prod_i P(x_i | parents_i)`.
 
     Parameters
@@ -423,3 +430,9 @@ class BayesianNetwork(EditingVerbs, GuideVerbs, FitVerbs, ScoreVerbs, Model):
         for name in self._dag().topological_order():
             codes[name] = self[name].sample([codes[q] for q in self._parents[name]], n, rng)
         return codes
+
+
+for _verb in OF_PROBABILITIES:
+    setattr(BayesianNetwork, _verb, without_utilities(getattr(BayesianNetwork, _verb)))
+for _verb in OF_LEARNING:
+    setattr(BayesianNetwork, _verb, without_decisions(getattr(BayesianNetwork, _verb)))

@@ -121,6 +121,10 @@ def with_states(variable: Variable, states: Mapping[State, State] | Sequence[Sta
 
 
 def _table_difference(one: Conditional, two: Conditional) -> str:
+    if one.kind != two.kind:
+        return f"a {one.kind} and a {two.kind}"
+    if one.kind in ("decision", "utility"):
+        return "other choices are allowed" if one.kind == "decision" else "other amounts"
     try:
         gap = np.abs(one.values - two.factor().transpose(one.names).values).max()
     except TooLarge:  # structured distributions over many parents are compared by their parameters

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable, UnsupportedModel
+from markovia.factors.decisions.utility import Utility
 from markovia.factors.distributions.discrete_families import Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.finite_distributions import finite_values, is_distribution
@@ -435,6 +436,8 @@ def variable_of(
     if recipes and all(getattr(recipe, "domain", "states") != "states" for recipe in recipes):
         if states is not None:
             raise InvalidArgument(f"{name!r} is a number and has no states; leave states= out")
+        if isinstance(recipes[0], Utility):
+            return recipes[0].variable_named(name)
         return Quantity(name, recipes[0].domain)
     return Variable(name, _states_of(form, states, parents))
 

@@ -18,6 +18,7 @@ from markovia.factors.tables.variable import State, Variable
 from markovia.graphs.kinds.bipartite import BipartiteGraph
 from markovia.graphs.kinds.directed import DAG
 from markovia.graphs.kinds.undirected import UndirectedGraph
+from markovia.inference.decisions.diagrams.open_decisions import ACTING, undecided_problem
 from markovia.inference.engine import TABLES, Engine, asking, get_engine
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.flat_graphs.unfolding import unfolded
@@ -188,6 +189,8 @@ class ModelCore(ABC):
         problem = Problem(
             self._variables, pieces, findings, memory, inputs=inputs, guides=self._guides, impute=impute
         )
+        if problem.kinds & ACTING:
+            problem = undecided_problem(problem, targets)
         return settled(problem if targets is None else problem.about(targets), engine)
 
     def _held_pieces(self, memory: dict[Any, Any]) -> Pieces:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from markovia.models.temporal.dynamic.dynamic_stream import DynamicStream
+    from markovia.models.temporal.dynamic.optimality import OptimalityModel
     from markovia.models.temporal.linear_state_space import LinearStateSpace
     from markovia.models.temporal.switching_state_space import SwitchingStateSpace
 
@@ -489,6 +490,147 @@ class DynamicBayesianNetwork:
         mixed = any(not isinstance(networks[0].variable(n), Quantity) for n in self.variables)
         return switching_model(networks) if mixed else state_space_of(networks)
 
+    # -- decisions -------------------------------------------------------------------------------------------------
+
+    @guided
+    def decide(
+        self,
+        *,
+        horizon: int | None = None,
+        discount: float | None = None,
+        average: bool = False,
+        temperature: float | None = None,
+        entropy: bool = False,
+        memory: str = "drawn",
+        method: str = "auto",
+        tolerance: float = 1e-8,
+        time_limit: float | None = None,
+        progress: bool | None = None,
+    ) -> Any:
+        """Return the best way to decide, with a bound on how much better any other could be.
+
+        What the decisions see tells the problem. Where they see the state it is a Markov decision process, answered by
+        a `Plan` on the joint states of what is seen. Where they see something of it, `memory="perfect"` lets them
+        remember all they saw and did, and a `BeliefPlan` answers; without memory, and for so many steps, it is the
+        unrolled network's `decide`. Where decisions are numbers of a linear system with `mk.Quadratic` utilities, it is
+        linear-quadratic control, a `Feedback`.
+
+        Parameters
+        ----------
+        horizon, discount, average
+            Exactly one: how many steps; what a utility a step later is worth (1 for the total until the process is
+            over); or utilities per step in the long run.
+        temperature, entropy
+            For a soft plan, which keeps the dynamics: `tau log sum p(a) exp(Q / tau)` in place of the best, p uniform
+            over what is allowed; with `entropy=True` without p.
+        memory
+            "drawn": decisions see their parents only. "perfect": they remember.
+        method
+            Where the state is seen, "value iteration", "policy iteration", "modified policy iteration" or "linear
+            program"; for beliefs "exact" or "point-based". "auto" chooses.
+        tolerance, time_limit, progress
+            The gap that is small enough; seconds; whether to show a bar.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> machine = mk.DynamicBayesianNetwork()
+        >>> machine.add("state", [[[0.8, 0.2], [1, 0]], [[0, 1], [1, 0]]], states=["good", "worn"],
+        ...             parents=["state@-1", "action@-1"], initial=[1, 0])
+        >>> machine.add("action", mk.Decision(["run", "repair"]), parents=["state"])
+        >>> machine.add("profit", mk.Utility([[10, -5], [2, -5]]), parents=["state", "action"])
+        >>> print(machine.decide(discount=0.9))
+        Plan: value 77.1186, gap 0
+        state        v  action
+        good   77.1186  run
+        worn   64.4068  repair
+        >>> machine.decide(average=True).info.details.gains.round(4).tolist()
+        [7.5, 7.5]
+        """
+        from markovia.models.temporal.dynamic.dynamic_decisions import decide_process
+
+        return decide_process(
+            self, horizon=horizon, discount=discount, average=average, temperature=temperature, entropy=entropy,
+            memory=memory, method=method, tolerance=tolerance, time_limit=time_limit, progress=progress,
+        )  # fmt: skip
+
+    @guided
+    def optimality(self, temperature: float, horizon: int, *, shift: bool = False) -> "OptimalityModel":
+        """Return the process given that its steps were optimal: control as inference, exactly.
+
+        Each utility becomes a variable with p(yes | parents) = exp(worth / temperature), observed to be "yes";
+        decisions are uniform over what is allowed. The posterior is optimistic: it also believes that chance was kind.
+        `soft_values()` of the answer puts it beside the variational answer, which keeps the dynamics, as
+        `decide(horizon=, temperature=)` does.
+
+        Parameters
+        ----------
+        temperature
+            In units of utility.
+        horizon
+            How many steps.
+        shift
+            Whether to subtract the largest worth of a utility above zero, for which exp(worth / temperature) is no
+            probability.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> way = mk.DynamicBayesianNetwork()
+        >>> way.add("at", [[[1, 0], [0, 1]]] * 2, states=["here", "there"], parents=["at@-1", "go@-1"], initial=[1, 0])
+        >>> way.add("go", mk.Decision(["here", "there"]), parents=["at"])
+        >>> way.add("cost", mk.Utility([-1.0, 0.0]), parents=["at"])
+        >>> round(way.optimality(temperature=0.5, horizon=2).query("go@0")["there"], 4)  # 1 / (1 + exp(-2))
+        0.8808
+        """
+        from markovia.models.temporal.dynamic.optimality import OptimalityModel
+
+        return OptimalityModel(self, temperature, horizon, shift)
+
+    def follow(self, policy: Any) -> Self:
+        """Return the process in which decisions are made by a policy at every step: an ordinary dynamic network.
+
+        Parameters
+        ----------
+        policy
+            A `Plan` that is the same at all steps, or for each decision a rule as in `BayesianNetwork.follow`.
+
+        Examples
+        --------
+        >>> import markovia as mk
+        >>> walk = mk.DynamicBayesianNetwork()
+        >>> moves = [[[0.9, 0.1], [0.2, 0.8]]] * 2
+        >>> walk.add("at", moves, states=["home", "away"], parents=["at@-1", "go@-1"], initial=[1, 0])
+        >>> walk.add("go", mk.Decision(["home", "away"]), parents=["at"])
+        >>> walk.add("joy", mk.Utility([0.0, 1.0]), parents=["at"])
+        >>> made = walk.follow(walk.decide(discount=0.9))
+        >>> round(made.query("at@3")["away"], 6)
+        0.8
+        """
+        from markovia.inference.decisions.processes.plan import Plan
+        from markovia.models.temporal.dynamic.dynamic_decisions import stationary_rules
+
+        rules = stationary_rules(self, policy) if isinstance(policy, Plan) else policy
+        *starts, transition = (network.follow(rules) for network in self.ready())
+        return type(self)(starts, transition)
+
+    def env(self, horizon: int | None = None) -> Any:
+        """Return a Gymnasium environment that plays the process: what the decisions see, and what they choose.
+
+        Parameters
+        ----------
+        horizon
+            After how many steps an episode is cut off (truncated, not terminated); None for never.
+
+        Raises
+        ------
+        ImportError
+            If Gymnasium is not installed: `pip install markovia[control]`.
+        """
+        from markovia.models.temporal.dynamic.dynamic_decisions import playable_process
+
+        return ports.call("environment", playable_process(self), horizon=horizon)
+
     # -- the rest --------------------------------------------------------------------------------------------------
 
     def plot(
@@ -585,9 +727,13 @@ class DynamicBayesianNetwork:
 
         if self._waiting:
             self.ready()
-        record = fit_sequences(
-            [*self.starts, self.transition], sequences, lengths, by, prior, tied, fixed, missing
-        )
+        networks = [*self.starts, self.transition]
+        acting = any(n.decisions or n.utilities for n in networks)
+        learned = [n.learnable() for n in networks] if acting else networks
+        record = fit_sequences(learned, sequences, lengths, by, prior, tied, fixed, missing)
+        if acting:  # decisions and utilities stay as they are
+            for network, twin in zip(networks, learned, strict=True):
+                network.take_learned(twin)
         self._fit = record, self._tables()
         return self
 

@@ -20,6 +20,7 @@ from markovia.inference.posterior import Posterior
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.factor_model import FactorModel
 from markovia.models.graphical.model import Model
+from markovia.studio.documents import decision_answers
 from markovia.studio.documents import messages as m
 from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, Costly
@@ -40,6 +41,8 @@ def marginals(call: Call[m.AskMarginals]) -> m.Marginals:
     """Answer the posterior of every variable, or of those named; observed ones have theirs too."""
     model, given, engine = asked(call)
     targets = call.body.targets
+    if targets is None and isinstance(model, BayesianNetwork) and decision_answers.is_diagram(model):
+        return _diagram_marginals(model, given, engine)
     found = model.marginals(given=given, targets=targets, engine=engine)
     answers = {name: summary(posterior) for name, posterior in found.items()}
     for name in given if targets is None else ():
@@ -51,6 +54,20 @@ def marginals(call: Call[m.AskMarginals]) -> m.Marginals:
         if some is not None
         else m.Info("none", exact=True, log_evidence=evidence(model, given))
     )
+    return m.Marginals(answers, info.log_evidence, info)
+
+
+def _diagram_marginals(model: BayesianNetwork, given: Mapping[str, Any], engine: Engine) -> m.Marginals:
+    """Return the posteriors that no open decision changes, and what utilities are worth once none is open."""
+    known, later = decision_answers.before_deciding(model, given)
+    targets = decision_answers.answerable_now(model, known)
+    found = model.marginals(given=known, targets=targets, engine=engine) if targets else {}
+    answers = {name: summary(posterior) for name, posterior in found.items()}
+    answers |= decision_answers.utility_means(model, known)
+    answers |= {name: certain(model.variable(name), said) for name, said in given.items()}
+    some = next(iter(found.values()), None)
+    info = told(some.info) if some is not None else m.Info("none", exact=True)
+    info.note = decision_answers.waiting_note(model, later) or info.note
     return m.Marginals(answers, info.log_evidence, info)
 
 
@@ -245,7 +262,11 @@ def shading(call: Call[m.AskShading]) -> m.Shading:
         found = model.information(call.body.target, given=given, base=2, engine=engine)
         return m.Shading({n: float(x) for n, x in found.items()})
     values = dict.fromkeys(given, 0.0)
-    for name, posterior in model.marginals(given=given, engine=engine).items():
+    targets = None
+    if isinstance(model, BayesianNetwork) and decision_answers.is_diagram(model):
+        given, _ = decision_answers.before_deciding(model, given)
+        targets = decision_answers.answerable_now(model, given)
+    for name, posterior in model.marginals(given=given, targets=targets, engine=engine).items():
         values[name] = (
             float(posterior.entropy(base=2)) if isinstance(posterior, Posterior) else _entropy(posterior)
         )

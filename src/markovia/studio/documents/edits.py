@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import numpy as np
-from msgspec import Meta, Struct
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidTable, UnsupportedModel
+from markovia.factors.decisions.decision import Decision
+from markovia.factors.decisions.utility import Utility, Worth
 from markovia.factors.gaussian.linear_gaussian import LinearGaussian, StateRegressions
 from markovia.factors.local_models.noisy import NoisyAnd, NoisyOr
 from markovia.factors.quantities.quantity import Quantity
@@ -20,133 +21,32 @@ from markovia.graphs.kinds.equivalence import extend, meek
 from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.models.graphical.bayesian_network import BayesianNetwork
 from markovia.models.graphical.model import Model
+from markovia.studio.documents import decision_edits as decisions
 from markovia.studio.documents.document import Point, Snapshot
+from markovia.studio.documents.edit_messages import (
+    AddDecision,
+    AddNode,
+    AddNumberNode,
+    AddUtility,
+    Connect,
+    Disconnect,
+    Move,
+    Note,
+    RemoveNode,
+    Rename,
+    SetLocal,
+    SetName,
+    SetStates,
+    SetTable,
+    Tidy,
+)
 from markovia.studio.documents.findings import state_of
-from markovia.studio.documents.messages import Name, Names, Number
 from markovia.studio.documents.views import MOST_ENTRIES, state_labels
 
 OPEN_CLASS = (
     "some edges of this graph have no direction yet, so that others cannot change; draw the direction of each line first "
     "(from its cause to its effect)"
 )
-States = Annotated[list[Name], Meta(min_length=1, max_length=1000)]
-Coordinate = Annotated[float, Meta(ge=-1e7, le=1e7)]
-
-
-class Edit(Struct, tag_field="op", forbid_unknown_fields=True, omit_defaults=True):
-    """One change; `op` says which."""
-
-
-class AddNode(Edit, tag="add_node"):
-    """Add a variable with states; its table is uniform."""
-
-    name: Name
-    states: States
-    parents: Names = []
-    at: tuple[Coordinate, Coordinate] | None = None
-
-
-class AddNumberNode(Edit, tag="add_number_node"):
-    """Add a number: a standard normal."""
-
-    name: Name
-    at: tuple[Coordinate, Coordinate] | None = None
-
-
-class RemoveNode(Edit, tag="remove_node"):
-    """Remove a variable; its children forget it."""
-
-    name: Name
-
-
-class Rename(Edit, tag="rename"):
-    """Rename a variable."""
-
-    name: Name
-    to: Name
-
-
-class Connect(Edit, tag="connect"):
-    """Add an edge; the child's rows are repeated, so that nothing else changes. One without a direction gets this one."""
-
-    parent: Name
-    child: Name
-
-
-class Disconnect(Edit, tag="disconnect"):
-    """Remove an edge; the child's rows are averaged over the parent as it is distributed alone."""
-
-    parent: Name
-    child: Name
-
-
-class SetStates(Edit, tag="set_states"):
-    """Give a variable other states: renamed where there are as many, else kept by name."""
-
-    name: Name
-    states: States
-
-
-class SetTable(Edit, tag="set_table"):
-    """Give a variable the rows of its table, one a combination of the parents' states, the last parent fastest."""
-
-    name: Name
-    rows: Annotated[list[list[Number]], Meta(min_length=1, max_length=65_536)]
-    normalise: bool = False
-
-
-class Regression(Struct, forbid_unknown_fields=True):
-    """A linear Gaussian."""
-
-    bias: Number = 0.0
-    weights: dict[Name, Number] = {}
-    variance: Number = 1.0
-
-
-class Form(Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """The parameters of a noisy-or or noisy-and, or one regression a combination of the discrete parents' states."""
-
-    kind: Literal["table", "noisy-or", "noisy-and", "linear-gaussian"]
-    strengths: dict[Name, Number] = {}
-    leak: Number = 0.0
-    on: dict[Name, str] = {}
-    rows: Annotated[list[Regression], Meta(max_length=65_536)] = []
-
-
-class SetLocal(Edit, tag="set_local"):
-    """Give a variable a distribution by its few parameters."""
-
-    name: Name
-    form: Form
-
-
-class Note(Edit, tag="note"):
-    """Write a note on a variable; an empty one removes it."""
-
-    name: Name
-    text: Annotated[str, Meta(max_length=100_000)]
-
-
-class Move(Edit, tag="move"):
-    """Put nodes elsewhere."""
-
-    positions: dict[Name, tuple[Coordinate, Coordinate]]
-
-
-class Tidy(Edit, tag="tidy"):
-    """Lay all nodes out anew, as when the model was opened."""
-
-
-class SetName(Edit, tag="name"):
-    """Name the model."""
-
-    to: Name
-
-
-AnyEdit = (
-    AddNode | AddNumberNode | RemoveNode | Rename | Connect | Disconnect | SetStates | SetTable | SetLocal | Note
-    | Move | Tidy | SetName
-)  # fmt: skip
 
 
 def edited(snapshot: Snapshot, edit: Any) -> Snapshot:
@@ -191,7 +91,7 @@ def _followed(snapshot: Snapshot, edit: Any) -> Snapshot:
     elif isinstance(edit, RemoveNode):
         positions.pop(edit.name, None)
         notes.pop(edit.name, None)
-    elif isinstance(edit, AddNode | AddNumberNode) and edit.at is not None:
+    elif isinstance(edit, AddNode | AddNumberNode | AddDecision | AddUtility) and edit.at is not None:
         positions[edit.name] = edit.at
     return replace(snapshot, positions=positions, notes=notes)
 
@@ -204,6 +104,17 @@ def _add_node(model: BayesianNetwork, edit: AddNode) -> None:
 def _add_number(model: BayesianNetwork, edit: AddNumberNode) -> None:
     _check_free(model, edit.name)
     model.add(edit.name, LinearGaussian(0.0, {}, 1.0))
+
+
+def _add_decision(model: BayesianNetwork, edit: AddDecision) -> None:
+    _check_free(model, edit.name)
+    model.add(edit.name, Decision(edit.states), parents=edit.parents)
+
+
+def _add_utility(model: BayesianNetwork, edit: AddUtility) -> None:
+    _check_free(model, edit.name)
+    shape = [len(model.variable(q)) for q in edit.parents if not isinstance(model.variable(q), Quantity)]
+    model.add(edit.name, Utility(np.zeros(shape)), parents=edit.parents)
 
 
 def _remove(model: BayesianNetwork, edit: RemoveNode) -> None:
@@ -231,6 +142,13 @@ def _connect(model: BayesianNetwork, edit: Connect) -> None:
             raise UnsupportedModel(OPEN_CLASS)
         _direct(model, known, edit.parent, edit.child)
         return
+    if isinstance(node := decisions.acting(model, edit.child), decisions.Acting):
+        if edit.parent in node.parent_names:
+            raise InvalidArgument(f"there is already an edge {edit.parent} -> {edit.child}")
+        decisions.put(model, decisions.with_parent(node, parent))
+        return
+    if isinstance(parent, Worth):
+        raise UnsupportedModel(f"{edit.parent!r} is a utility, which nothing but a utility depends on")
     if not isinstance(child, Quantity):
         if isinstance(parent, Quantity):
             raise UnsupportedModel(
@@ -293,6 +211,10 @@ def _disconnect(model: BayesianNetwork, edit: Disconnect) -> None:
     parent, child = model.variable(edit.parent), model.variable(edit.child)
     if edit.parent not in model.parents(edit.child):
         raise InvalidArgument(f"there is no edge {edit.parent} -> {edit.child}")
+    if isinstance(node := decisions.acting(model, edit.child), decisions.Acting):
+        weights = None if isinstance(parent, Quantity) else _belief(model, edit.parent)
+        decisions.put(model, decisions.without_parent(node, edit.parent, weights))
+        return
     if isinstance(child, Quantity):
         discrete, _, rows = _regressions(model, edit.child)
         if isinstance(parent, Quantity):
@@ -332,7 +254,7 @@ def _averaged(rows: Sequence[LinearGaussian], shares: Any) -> LinearGaussian:
 
 def _belief(model: BayesianNetwork, name: str) -> Any:
     """Return the weights of a variable's states: its own distribution where it has no parents, else all alike."""
-    if model.has_table(name) and not model.parents(name):
+    if model.has_table(name) and not model.parents(name) and decisions.acting(model, name) is None:
         return model[name].values
     return np.full(len(model.variable(name)), 1.0 / len(model.variable(name)))
 
@@ -354,12 +276,15 @@ def _set_states(model: BayesianNetwork, edit: SetStates) -> None:
     for name in [edit.name, *model.children(edit.name)]:
         if not model.has_table(name):
             continue
+        parents = tuple(variables[q] for q in model.parents(name))
+        axes = [*model.parents(name), name]
+        if (node := decisions.acting(model, name)) is not None:
+            tables[name] = decisions.with_states(node, variables[name], parents, axes.index(edit.name), kept)
+            continue
         if isinstance(model.variable(name), Quantity):
             raise UnsupportedModel(
                 f"{name!r} has a regression for every state of {edit.name!r}; remove that edge before the states change"
             )
-        parents = tuple(variables[q] for q in model.parents(name))
-        axes = [*model.parents(name), name]
         tables[name] = ConditionalTable.of(
             variables[name], parents, _resized(model[name].values, axes.index(edit.name), kept)
         )
@@ -381,6 +306,9 @@ def _resized(values: Any, axis: int, kept: Sequence[int | None]) -> Any:
 
 def _set_table(model: BayesianNetwork, edit: SetTable) -> None:
     variable = model.variable(edit.name)
+    if (node := decisions.acting(model, edit.name)) is not None:
+        decisions.put(model, decisions.with_amounts(node, edit.rows))
+        return
     if isinstance(variable, Quantity):
         raise UnsupportedModel(f"{edit.name!r} is a number; give it linear Gaussians instead of a table")
     shape = [len(model.variable(q)) for q in model.parents(edit.name)]
@@ -394,6 +322,8 @@ def _set_table(model: BayesianNetwork, edit: SetTable) -> None:
 def _set_local(model: BayesianNetwork, edit: SetLocal) -> None:
     form = edit.form
     variable = model.variable(edit.name)
+    if (node := decisions.acting(model, edit.name)) is not None:
+        raise UnsupportedModel(f"{edit.name!r} is a {node.kind} and has no distribution")
     if form.kind == "linear-gaussian":
         if not isinstance(variable, Quantity):
             raise UnsupportedModel(f"{edit.name!r} has states; linear Gaussians are for numbers")
@@ -451,6 +381,8 @@ def _set_regressions(
 EDITS: dict[type, Callable[[Any, Any], None]] = {
     AddNode: _add_node,
     AddNumberNode: _add_number,
+    AddDecision: _add_decision,
+    AddUtility: _add_utility,
     RemoveNode: _remove,
     Rename: _rename,
     Connect: _connect,

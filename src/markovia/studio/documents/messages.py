@@ -260,7 +260,7 @@ class Comparison(Struct):
 
 
 class ViewNode(Struct):
-    """A node as it is drawn; `states` is null for a number."""
+    """A node as it is drawn; `states` is null for a number and for a utility."""
 
     name: str
     states: list[str] | None
@@ -273,11 +273,14 @@ class ViewNode(Struct):
 
 
 class ViewEdge(Struct, rename={"source": "from", "target": "to"}):
-    """An edge as it is drawn: "circle" has marks that nothing settles at its ends, "circle-arrow" only at its beginning."""
+    """An edge as it is drawn: "circle" has marks that nothing settles at its ends, "circle-arrow" only at its beginning.
+
+    "information" leads to a decision from what it sees.
+    """
 
     source: str
     target: str
-    kind: Literal["arrow", "line", "both", "circle", "circle-arrow"] = "arrow"
+    kind: Literal["arrow", "line", "both", "circle", "circle-arrow", "information"] = "arrow"
 
 
 class Cost(Struct):
@@ -315,7 +318,8 @@ class Node(Struct):
     """A node with its distribution.
 
     `rows` has one row a combination of the states of the parents, the last parent fastest; null where the table is too
-    large to show or there is none. `form` holds the parameters of a noisy-or or of linear Gaussians.
+    large to show or there is none; of a utility each row is one amount. `form` holds the parameters of a noisy-or or of
+    linear Gaussians.
     """
 
     name: str

@@ -6,12 +6,15 @@ from math import prod
 from typing import Any, Literal
 
 from markovia.errors import MarkoviaError, UnsupportedModel
+from markovia.factors.decisions.decision import DecisionNode
+from markovia.factors.decisions.utility import UtilityNode, Worth
 from markovia.factors.gaussian.linear_gaussian import GaussianConditional, LinearGaussian
 from markovia.factors.local_models.noisy import NoisyAndConditional, NoisyOrConditional
 from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.conditional import ConditionalTable
 from markovia.graphs.kinds.mixed import Mark, MixedGraph
 from markovia.inference.choosing.auto import TREE_RATE, kernels_loaded
+from markovia.inference.decisions.diagrams.open_decisions import ACTING
 from markovia.inference.exact.hopeless_width import HOPELESS, hopeless
 from markovia.inference.exact.junction_tree import JunctionTree
 from markovia.models.graphical.base import GraphicalModel
@@ -22,10 +25,12 @@ from markovia.runtime import ports
 from markovia.studio.documents.document import Document, Point, Snapshot, dashed, kind_of
 from markovia.studio.documents.messages import Cost, Node, NodeParent, View, ViewEdge, ViewNode
 
-Kind = Literal["arrow", "line", "both", "circle", "circle-arrow"]
+Kind = Literal["arrow", "line", "both", "circle", "circle-arrow", "information"]
 WIDTH, TITLE, STATE, MOST_STATES = 150.0, 22.0, 16.0, 6
 DENSITY = 48.0
 """Pixels of the density of a number."""
+DIAMOND = 84.0
+"""Pixels of a utility's height."""
 MOST_ENTRIES = 65_536
 """Entries of a table that is still shown."""
 
@@ -85,8 +90,10 @@ def graph_of(model: Any) -> tuple[list[str], list[ViewEdge]]:
         known = model.equivalence_class
         loose = [] if known is None else known.undirected_edges()
         lines = {*loose, *((b, a) for a, b in loose)}
+        seeing = {n for n in model.variables if node_kind(model, n) == "decision"}
         return model.variables, [
-            ViewEdge(a, b, "line" if (a, b) in lines else "arrow") for a, b in model.edges
+            ViewEdge(a, b, "line" if (a, b) in lines else "information" if b in seeing else "arrow")
+            for a, b in model.edges
         ]
     if isinstance(model, GraphicalModel):
         return model.variables, [ViewEdge(a, b, "line") for a, b in model.edges]
@@ -132,11 +139,15 @@ def is_number(variable: Any) -> bool:
 
 
 def node_kind(model: Any, name: str) -> str:
-    """Return what a node is: "states", "number", "factor" or "node"."""
+    """Return what a node is: "states", "number", "decision", "utility", "factor" or "node"."""
     if not isinstance(model, GraphicalModel):
         return "node"
     if name not in model:
         return "factor"
+    if isinstance(model, DirectedModel) and model.has_table(name) and (kind := model[name].kind) in ACTING:
+        return kind
+    if isinstance(model.variable(name), Worth):
+        return "utility"
     return "number" if is_number(model.variable(name)) else "states"
 
 
@@ -147,7 +158,9 @@ def box(model: Any, name: str) -> tuple[float, float]:
         return 26.0, 26.0
     if kind == "node":
         return WIDTH, TITLE
-    if kind == "number":
+    if kind == "utility":
+        return WIDTH, DIAMOND
+    if kind == "number" or is_number(model.variable(name)):
         return WIDTH, TITLE + DENSITY
     n = len(model.variable(name))
     return WIDTH, TITLE + STATE * (n if n <= MOST_STATES else MOST_STATES + 1) + 6.0
@@ -203,6 +216,8 @@ def node_of(document: Document, name: str) -> Node:
             name, "none", own, parents, None, row_labels(parents), None, text, editable=True, note=note
         )
     piece = model[name]
+    if isinstance(piece, DecisionNode | UtilityNode):
+        return _acting_node(piece, own, parents, note)
     kind, form = form_of(piece)
     entries = prod([len(p.states or ()) for p in parents]) * len(own or ())
     shown = own is not None and entries <= MOST_ENTRIES and all(p.states is not None for p in parents)
@@ -218,6 +233,29 @@ def node_of(document: Document, name: str) -> Node:
         repr(piece) if entries <= MOST_ENTRIES else f"a table of {entries:,} entries",
         editable=kind in ("table", "noisy-or", "noisy-and", "linear-gaussian")
         and (shown or form is not None),
+        note=note,
+    )
+
+
+def _acting_node(
+    piece: DecisionNode | UtilityNode, own: list[str] | None, parents: list[NodeParent], note: str
+) -> Node:
+    """Return a decision, which has no table, or a utility with one amount a row."""
+    rows = None
+    if isinstance(piece, UtilityNode) and piece.worth is not None and piece.worth.size <= MOST_ENTRIES:
+        rows = [[x] for x in piece.worth.ravel().tolist()]
+    return Node(
+        piece.variable.name,
+        piece.kind,
+        own,
+        parents,
+        rows,
+        row_labels(parents) if rows else None,
+        None,
+        repr(piece)
+        if rows or not isinstance(piece, UtilityNode)
+        else f"worth a function of {', '.join(piece.parent_names)}",
+        editable=rows is not None,
         note=note,
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from markovia.graphs.triangulation.elimination import eliminate
 from markovia.models.graphical.directed_model import DirectedModel
+from markovia.studio.documents.decision_answers import is_diagram
 from markovia.studio.documents.views import state_labels
 
 MOST_CELLS = 2**18
@@ -43,8 +44,8 @@ def page_tables(model: Any, most: float = MOST_CELLS) -> dict[str, Any] | None:
 
 
 def elimination_cells(model: Any) -> float:
-    """Return how many table cells eliminating all variables by min-fill makes; infinite where one is a number."""
-    if model.has_quantities:
+    """Return how many table cells eliminating all variables by min-fill makes; infinite where one is a number or decided."""
+    if model.has_quantities or is_diagram(model):
         return float("inf")
     number = {name: k for k, name in enumerate(model.variables)}
     sizes = [len(model.variable(n)) for n in model.variables]

@@ -21,6 +21,7 @@ import msgspec
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.runtime.whole_files import write_whole
 from markovia.studio.documents import answers, messages
+from markovia.studio.documents.decision_answers import is_diagram
 from markovia.studio.documents.document import Document
 from markovia.studio.documents.endpoints import Call, File, endpoint
 from markovia.studio.documents.findings import findings, told_findings, told_interventions
@@ -158,6 +159,8 @@ def said_of(answering: str, known: int, model: Any) -> str:
             f"{known - 2:,} single findings, which a click on a bar shows; the studio answers all others."
         )
     why = "numbers among its variables" if model.has_quantities else "a cost beyond what a page can compute"
+    if is_diagram(model):
+        why = "decisions or utilities"
     return f"This page shows the answer to its own findings only, because the model has {why}; the studio answers others."
 
 

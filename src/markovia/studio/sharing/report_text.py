@@ -144,7 +144,9 @@ def _moments(marginal: messages.Marginal | None) -> str:
     quantiles = marginal.quantiles or {}
     low, high = quantiles.get("0.05"), quantiles.get("0.95")
     spread = "" if low is None or high is None else f", 90 % in [{low:.4g}, {high:.4g}]"
-    return f"{marginal.mean:.4g} ± {marginal.sd or 0:.4g}{spread}"
+    if marginal.sd is None:  # what a utility is worth on average
+        return f"{marginal.mean:.6g}"
+    return f"{marginal.mean:.4g} ± {marginal.sd:.4g}{spread}"
 
 
 def _tables(model: Any) -> str:
@@ -156,7 +158,7 @@ def _tables(model: Any) -> str:
             given = f" | {', '.join(model.parents(name))}" if model.parents(name) else ""
             table, cells = _conditional(piece, left)
             left -= cells
-            parts.append(_folded(f"P({name}{given})", table))
+            parts.append(_folded(_title(piece, f"{name}{given}"), table))
         return "\n".join(parts)
     for k, factor in enumerate(model.pieces()):
         shown = hasattr(factor, "values") and factor.values.size <= min(left, 4 * MOST_ROWS)
@@ -171,10 +173,14 @@ def _tables(model: Any) -> str:
     return "\n".join(parts)
 
 
+def _title(piece: Any, what: str) -> str:
+    return f"{piece.kind} {what}" if piece.kind in ("decision", "utility") else f"P({what})"
+
+
 def _conditional(piece: Any, left: int) -> tuple[str, int]:
     """Return one conditional distribution as HTML, and the cells it took."""
     kind, form = form_of(piece)
-    if is_number(piece.variable):
+    if is_number(piece.variable) or piece.kind == "decision":
         return f"<pre>{escape(_numbers(kind, form) or repr(piece))}</pre>", 0
     size = piece.n_rows * len(piece.variable)
     if piece.n_rows > MOST_ROWS or size > left:

@@ -83,6 +83,7 @@ export function createApi(base = "") {
     shading: on("shading"),
     conflict: on("conflict"),
     sample: on("sample"),
+    decide: on("decide"),
     batch: on("batch"),
     compare: on("compare"),
     /** @param {string} id @param {Question} body */

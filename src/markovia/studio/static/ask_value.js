@@ -46,7 +46,7 @@ export const sensitivityQuestion = {
   title: "What does the answer depend on?",
   hint: "tornado",
   build(form, answer, { store, api, actions }) {
-    const nodes = (store.state.view?.nodes ?? []).filter((node) => node.kind !== "factor");
+    const nodes = (store.state.view?.nodes ?? []).filter((node) => node.kind !== "factor" && node.kind !== "utility");
     const names = nodes.map((node) => node.name);
     let target = store.state.selected[0] ?? names[0] ?? "";
     let state = "";

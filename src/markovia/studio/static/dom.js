@@ -325,12 +325,13 @@ export function bar(p, tone = "") {
  * @param {any[]} head
  * @param {any[][]} rows
  * @param {string} caption
+ * @param {(place: number) => Record<string, any>} [props]  of a row, by its place
  */
-export function table(head, rows, caption) {
+export function table(head, rows, caption, props) {
   return h("div", { class: "mk-scroll", tabindex: "0", role: "region", "aria-label": caption },
     h("table", { class: "mk-table" }, h("caption", { class: "mk-sr" }, caption),
       h("thead", null, h("tr", null, head.map((cell) => h("th", { scope: "col" }, cell)))),
-      h("tbody", null, rows.map((row) => h("tr", null, row.map((cell, place) =>
+      h("tbody", null, rows.map((row, line) => h("tr", props?.(line) ?? null, row.map((cell, place) =>
         place ? h("td", null, cell) : h("th", { scope: "row" }, cell)))))));
 }
 

@@ -47,17 +47,21 @@ export class NodeDrawing {
     if (level === this.level && size === this.zoom) return false;
     this.level = level;
     this.zoom = size;
-    const { name, width, height, states } = this.node;
-    const box = svg("rect", { class: "mk-box", width, height, rx: 8 });
+    const { name, width, height, states, kind } = this.node;
+    const outline = (/** @type {string} */ role) => (kind === "utility"
+      ? svg("path", { class: role, d: `M${width / 2} 0L${width} ${height / 2}L${width / 2} ${height}L0 ${height / 2}Z` })
+      : svg("rect", { class: role, width, height, rx: kind === "decision" ? 0 : 8 }));
+    const box = outline("mk-box");
     this.rows = [];
     if (level === FAR || this.node.kind === "factor") {
       fill(this.group, box, level === FAR ? null : svg("title", null, name));
       this.level = FAR;
       return true;
     }
-    this.shade = svg("rect", { class: "mk-shade", width, height, rx: 8 });
+    this.shade = outline("mk-shade");
+    if (kind === "utility" && level === FULL) return this.drawWorth(box, width, height);
     const label = level === NAMED
-      ? svg("text", { class: "mk-name", x: width / 2, y: height / 2, "font-size": size }, shortened(name, width - 10, `600 ${size}px ${FONT}`))
+      ? svg("text", { class: "mk-name", x: width / 2, y: height / 2, "font-size": size }, shortened(name, (kind === "utility" ? 0.7 : 1) * width - 10, `600 ${size}px ${FONT}`))
       : svg("text", { class: "mk-title", x: SIDE + 4, y: 15 }, shortened(name, width - 36, `600 12px ${FONT}`));
     fill(this.group, svg("title", null, name), box, this.shade, label);
     if (level === NAMED) return true;
@@ -68,6 +72,16 @@ export class NodeDrawing {
     else if (this.node.kind === "number") this.drawCurve(width, height);
     this.group.append(svg("circle", { class: "mk-handle", cx: width / 2, cy: height + 3.5, r: 5.5 },
       svg("title", null, `Drag to another node to draw an edge from ${name}`)));
+    return true;
+  }
+
+  /** A diamond with its name, and what it is worth on average. @param {SVGElement} box @param {number} width @param {number} height */
+  drawWorth(box, width, height) {
+    const { name } = this.node;
+    this.badge = this.curve = undefined;
+    this.words = svg("text", { class: "mk-name mk-worth", x: width / 2, y: height / 2 + 11, "font-size": 11 });
+    fill(this.group, svg("title", null, name), box, /** @type {SVGElement} */ (this.shade),
+      svg("text", { class: "mk-name", x: width / 2, y: height / 2 - 7, "font-size": 12 }, shortened(name, 0.66 * width, `600 12px ${FONT}`)), this.words);
     return true;
   }
 
@@ -121,6 +135,7 @@ export class NodeDrawing {
     else if (state.marks) classes.push("mk-dim");
     if (this.node.note) classes.push("mk-noted");
     if (this.node.kind === "factor") classes.push("mk-factor");
+    if (this.node.kind === "decision" || this.node.kind === "utility") classes.push(`mk-${this.node.kind}`);
     put(this.group, "class", classes.join(" "));
     const shade = state.shading ? Math.max(0, Math.min(1, state.shading.values[name] ?? 0)) : 0;
     if (this.shade && this.shade.style.opacity !== String(shade)) this.shade.style.opacity = String(shade);
@@ -133,7 +148,10 @@ export class NodeDrawing {
     if (this.level !== FULL) return;
     const mark = done !== undefined ? "hammer" : finding?.weights ? "slider" : finding?.interval ? "range" : finding ? "eye" : "";
     if (this.badge) put(this.badge, "d", mark ? iconPath(mark) : "");
-    if (states) this.updateRows(states, marginal, reference[name], finding, done);
+    if (this.node.kind === "utility" && this.words) {
+      const words = marginal?.mean === undefined ? "" : number(marginal.mean, 6);
+      if (this.words.textContent !== words) this.words.textContent = words;
+    } else if (states) this.updateRows(states, marginal, reference[name], finding, done);
     else if (this.curve) this.updateCurve(marginal, reference[name], finding, done);
   }
 
@@ -217,6 +235,8 @@ export class NodeDrawing {
     const role = state.marks?.nodes[name] ? `, ${state.marks.nodes[name]}` : "";
     if (states && marginal?.p)
       return `${name}${role}${said}: ${states.slice(0, MOST_ROWS).map((text, place) => `${text} ${percent(marginal.p?.[place] ?? 0)}`).join(", ")}`;
+    if (this.node.kind === "utility") return `${name}${role}, a utility${marginal?.mean === undefined ? "" : `, worth ${number(marginal.mean, 6)} on average`}`;
+    if (this.node.kind === "decision") return `${name}${role}${said}, a decision`;
     if (marginal?.mean !== undefined) return `${name}${role}${said}: mean ${number(marginal.mean)}, standard deviation ${number(marginal.sd)}`;
     return `${name}${role}${said}`;
   }

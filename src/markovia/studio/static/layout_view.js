@@ -3,7 +3,7 @@
 /**
  * @typedef {{x: number, y: number, k: number, width?: number, height?: number}} Camera  a point of the drawing at the view's
  *   middle, and the zoom; where it is remembered also the size of the view
- * @typedef {{x: number, y: number, width: number, height: number}} Box  centre and size
+ * @typedef {{x: number, y: number, width: number, height: number, kind?: string}} Box  centre and size; a utility is a diamond
  * @typedef {{left: number, top: number, right: number, bottom: number}} Frame
  */
 
@@ -65,6 +65,10 @@ export function inside(box, frame) {
 function border(box, x, y) {
   const dx = x - box.x;
   const dy = y - box.y;
+  if (box.kind === "utility") {
+    const share = Math.max(1, Math.abs(dx) / (box.width / 2) + Math.abs(dy) / (box.height / 2));
+    return { x: box.x + dx / share, y: box.y + dy / share };
+  }
   const scale = Math.min(box.width / 2 / Math.max(1e-9, Math.abs(dx)), box.height / 2 / Math.max(1e-9, Math.abs(dy)), 1);
   return { x: box.x + dx * scale, y: box.y + dy * scale };
 }
@@ -75,12 +79,16 @@ const r = (/** @type {number} */ x) => Math.round(10 * x) / 10;
 
 /** @typedef {{x: number, near: number, far: number}} Detour  a stretch beside a box, from one height to another */
 
+/** How high the border of a box is at a distance from its middle. @param {Box} box @param {number} aside */
+const rise = (box, aside) => (box.height / 2) * (box.kind === "utility" ? 1 - Math.abs(aside) / (box.width / 2) : 1);
+
 /** Where an edge between rows begins and ends, and which way it goes. @param {Box} from @param {Box} to */
 function ends(from, to) {
   const dx = to.x - from.x;
   const down = Math.sign(to.y - from.y);
-  return { down, start: { x: from.x + clamp(dx * 0.18, from.width / 2 - 20), y: from.y + (down * from.height) / 2 },
-    tip: { x: to.x - clamp(dx * 0.18, to.width / 2 - 20), y: to.y - (down * to.height) / 2 - down } };
+  const [out, into] = [from, to].map((box) => clamp(dx * 0.18, box.kind === "utility" ? box.width / 5 : box.width / 2 - 20));
+  return { down, start: { x: from.x + out, y: from.y + down * rise(from, out) },
+    tip: { x: to.x - into, y: to.y - down * rise(to, into) - down } };
 }
 
 /** The points of a curve that leaves and arrives upright. @param {number} x @param {number} y @param {number} u @param {number} v */

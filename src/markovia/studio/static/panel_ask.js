@@ -1,5 +1,6 @@
 // Questions to the model, each in its own fold; answers follow the findings while their fold is open.
 import { fill, h, icon } from "./dom.js";
+import { decideQuestion } from "./ask_decide.js";
 import { conflictQuestion, explanationQuestion, tableQuestion } from "./ask_probability.js";
 import { blanketQuestion, independenceQuestion } from "./ask_structure.js";
 import { batchQuestion, nextTestQuestion, sampleQuestion, sensitivityQuestion } from "./ask_value.js";
@@ -11,7 +12,7 @@ import { batchQuestion, nextTestQuestion, sampleQuestion, sensitivityQuestion } 
  */
 
 /** @type {AskQuestion[]} */
-const QUESTIONS = [tableQuestion, explanationQuestion, independenceQuestion, blanketQuestion, nextTestQuestion, sensitivityQuestion, conflictQuestion, batchQuestion, sampleQuestion];
+const QUESTIONS = [tableQuestion, explanationQuestion, independenceQuestion, blanketQuestion, nextTestQuestion, decideQuestion, sensitivityQuestion, conflictQuestion, batchQuestion, sampleQuestion];
 
 export const askPanel = {
   id: "ask",

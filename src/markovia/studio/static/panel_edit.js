@@ -114,7 +114,7 @@ function nodeEditor(element, node, context) {
           { "aria-label": `Add a parent of ${node.name}` }) : null),
       field("Note", note)),
     h("section", { class: "mk-section", "aria-label": "Distribution" },
-      h("div", { class: "mk-section-head" }, h("h2", null, "Distribution"), kindChoice(node, distribution, context)), distribution));
+      h("div", { class: "mk-section-head" }, h("h2", null, node.kind === "utility" ? "What it is worth" : node.kind === "decision" ? "What it sees" : "Distribution"), kindChoice(node, distribution, context)), distribution));
   showDistribution(distribution, node, node.kind, context);
 }
 
@@ -133,8 +133,9 @@ function showDistribution(place, node, kind, { actions }) {
   if (kind === "linear-gaussian") return gaussianForm(place, node, setLocal);
   const labels = node.row_labels?.length ? node.row_labels : [[]];
   const rows = node.rows ?? (node.kind === "none" && node.states ? labels.map(() => /** @type {string[]} */ (node.states).map((_, __, all) => 1 / all.length)) : null);
-  if (!node.states || !rows) return fill(place, h("p", { class: "mk-hint" }, node.text));
-  tableEditor(place, { states: node.states, parents: node.parents, rowLabels: labels, rows },
+  const amounts = kind === "utility";
+  if (!rows || !(node.states || amounts)) return fill(place, h("p", { class: "mk-hint" }, node.text));
+  tableEditor(place, { states: node.states ?? ["worth"], parents: node.parents, rowLabels: labels, rows, amounts },
     (values, normalise) => actions.edit({ op: "set_table", name: node.name, rows: values, ...(normalise ? { normalise } : {}) }), !node.editable);
 }
 
@@ -173,9 +174,9 @@ function builder(element, context, drawn) {
   const add = async (/** @type {Event} */ event) => {
     event.preventDefault();
     const at = context.graph?.emptySpot();
-    const op = kind === "states"
-      ? { op: "add_node", at, name: name.value, states: states.value.split(",").map((text) => text.trim()).filter(Boolean), parents: parents.value() }
-      : { op: "add_number_node", at, name: name.value };
+    const among = { states: states.value.split(",").map((text) => text.trim()).filter(Boolean), parents: parents.value() };
+    const op = { at, name: name.value, .../** @type {Record<string, any>} */ ({ states: { op: "add_node", ...among }, decision: { op: "add_decision", ...among },
+      utility: { op: "add_utility", parents: parents.value() }, number: { op: "add_number_node" } })[kind] };
     if (!(await actions.edit(op))) return;
     if (kind === "number") for (const parent of parents.value()) await actions.edit({ op: "connect", parent, child: name.value });
     store.set({ selected: [op.name] });
@@ -190,9 +191,9 @@ function builder(element, context, drawn) {
     h("section", { class: "mk-section", "aria-label": "New node" }, h("h2", null, "New node"),
       h("form", { class: "mk-form", onsubmit: add },
         field("Name of the new node", name),
-        field("Kind", select([["states", "one of some states"], ["number", "a number (Gaussian)"]], kind, (next) => {
+        field("Kind", select([["states", "one of some states"], ["number", "a number (Gaussian)"], ["decision", "a decision"], ["utility", "a utility"]], kind, (next) => {
           kind = next;
-          statesField.hidden = kind !== "states";
+          statesField.hidden = kind !== "states" && kind !== "decision";
         })),
         statesField, field("Parents", parents),
         h("div", { class: "mk-row" }, h("button", { class: "mk-button mk-primary" }, "Add node")))),

@@ -86,7 +86,8 @@ function nodeCard(element, node, context) {
     node.kind === "states" ? null : h("span", { class: "mk-tag" }, node.kind));
   const body = h("div", { class: "mk-card" });
   fill(element, head, node.note ? h("p", { class: "mk-note" }, node.note) : null, body);
-  const update = node.states ? statesCard(body, node, node.states, context) : numberCard(body, node, context);
+  const update = node.kind === "utility" ? worthCard(body, node, context)
+    : node.states ? statesCard(body, node, node.states, context) : numberCard(body, node, context);
   const retract = button("Retract", () => actions.retract(node.name), { class: "mk-quiet" });
   body.append(h("div", { class: "mk-row" }, retract,
     store.state.readOnly ? null : button(parents ? "Edit its table" : "Edit", () => store.set({ panel: "edit" }), { class: "mk-quiet" })));
@@ -146,6 +147,16 @@ function statesCard(body, node, states, { store, actions }) {
       row.cut.setAttribute("aria-pressed", String(String(state.interventions[node.name]) === row.text));
       row.exclude.setAttribute("aria-pressed", String(Boolean(finding?.not?.includes(row.text))));
     }
+  };
+}
+
+/** What a utility is worth on average: known once every decision is made. @param {HTMLElement} body @param {ViewNode} node @param {Context} context */
+function worthCard(body, node, { store }) {
+  const facts = h("p", { class: "mk-facts" });
+  fill(body, facts);
+  return () => {
+    const mean = store.state.marginals[node.name]?.mean;
+    facts.textContent = mean === undefined ? "What this is worth depends on decisions that are not made yet." : `worth ${number(mean, 6)} on average`;
   };
 }
 

@@ -4,7 +4,8 @@ import { button, fill, h } from "./dom.js";
 const PAGE = 64;
 
 /**
- * @typedef {{states: string[], parents: {name: string}[], rowLabels: string[][], rows: number[][]}} TableShape
+ * @typedef {{states: string[], parents: {name: string}[], rowLabels: string[][], rows: number[][], amounts?: boolean}} TableShape
+ *   `amounts` may be any numbers; other rows are probabilities.
  */
 
 /**
@@ -33,6 +34,7 @@ export function tableEditor(element, shape, save, readOnly) {
   /** @param {number[]} row */
   function problem(row) {
     if (row.some((x) => !Number.isFinite(x))) return "not a number";
+    if (shape.amounts) return "";
     if (row.some((x) => x < 0)) return "negative";
     const sum = row.reduce((total, x) => total + x, 0);
     return Math.abs(sum - 1) > 1e-6 ? `sums to ${Number(sum.toPrecision(6))}` : "";
@@ -49,7 +51,7 @@ export function tableEditor(element, shape, save, readOnly) {
       cells[place].forEach((input) => input.setAttribute("aria-invalid", String(Boolean(words))));
     });
     const changed = JSON.stringify(values()) !== JSON.stringify(original);
-    status.textContent = wrong ? `${wrong} of ${rows.length} ${rows.length === 1 ? "row" : "rows"} must still be put right.` : changed ? "Every row sums to one." : "";
+    status.textContent = wrong ? `${wrong} of ${rows.length} ${rows.length === 1 ? "row" : "rows"} must still be put right.` : !changed ? "" : shape.amounts ? "Every amount is a number." : "Every row sums to one.";
     apply.disabled = readOnly || wrong > 0 || !changed;
     reset.disabled = !changed;
     normalise.disabled = readOnly || found.every((words) => !words) || found.some((words) => words && !words.startsWith("sums"))
@@ -83,7 +85,7 @@ export function tableEditor(element, shape, save, readOnly) {
     cells = rows.slice(start, start + PAGE).map((row, down) => row.map((text, column) => {
       const where = [...(shape.rowLabels[start + down] ?? []).map((state, place) => `${shape.parents[place]?.name} = ${state}`)].join(", ");
       const input = h("input", { class: "mk-cell", value: text, inputmode: "decimal", readonly: readOnly,
-        "aria-label": `P(${shape.states[column]}${where ? ` | ${where}` : ""})`,
+        "aria-label": shape.amounts ? `What ${where || "it"} is worth` : `P(${shape.states[column]}${where ? ` | ${where}` : ""})`,
         oninput: () => { rows[start + down][column] = input.value; check(); },
         onfocus: () => input.select(),
         onpaste: (/** @type {ClipboardEvent} */ event) => {
@@ -103,7 +105,7 @@ export function tableEditor(element, shape, save, readOnly) {
       checks.push(mark);
       return h("tr", null, (shape.rowLabels[start + down] ?? []).map((state) => h("th", { scope: "row" }, state)), inputs.map((input) => h("td", null, input)), mark);
     });
-    fill(grid, h("table", { class: "mk-table" }, h("caption", { class: "mk-sr" }, "Conditional table"),
+    fill(grid, h("table", { class: "mk-table" }, h("caption", { class: "mk-sr" }, shape.amounts ? "Amounts" : "Conditional table"),
       h("thead", null, h("tr", null, shape.parents.map(({ name }) => h("th", { scope: "col" }, name)),
         shape.states.map((state) => h("th", { scope: "col", class: "mk-own-state" }, state)), h("th", { scope: "col" }, "row"))),
       h("tbody", null, body)));
@@ -113,7 +115,7 @@ export function tableEditor(element, shape, save, readOnly) {
     check();
   }
 
-  fill(element, grid, pager, status, readOnly ? null : h("div", { class: "mk-row" }, apply, normalise, reset),
+  fill(element, grid, pager, status, readOnly ? null : h("div", { class: "mk-row" }, apply, shape.amounts ? null : normalise, reset),
     readOnly ? null : h("p", { class: "mk-hint" }, "Copy cells in a spreadsheet and paste them into a cell to fill a whole block."));
   draw();
 }

@@ -176,6 +176,38 @@ def test_treatments_over_time_in_words_are_told_by_the_regimes():
         over_time(plain, treated=[1])
 
 
+def test_policies_over_time_are_regimes_that_answer_to_what_was_seen():
+    plain = courses()
+    always = over_time(plain, treated=[1, 1], control=[0, 0])
+    said = over_time(plain, treated={"a0": 1, "a1": lambda l1: 1}, control={"a0": lambda: 0, "a1": 0})
+    assert said.value == pytest.approx(always.value, abs=1e-12)
+    assert said.interval == pytest.approx(always.interval, abs=1e-12)
+    letters = plain.assign(**{a: np.where(plain[a], "A", "B") for a in ("a0", "a1")})
+    rule = {
+        "a0": lambda l0: {"A": 0.25, "B": 0.75},
+        "a1": lambda l1, a0: "A" if l1 > 0 and a0 == "B" else "B",
+    }
+    numbers = {"a0": lambda l0: {1: 0.25, 0: 0.75}, "a1": lambda l1, a0: int(l1 > 0 and a0 == 0)}
+    for method in ("doubly robust", "g-computation"):
+        options = {"method": method, "repetitions": 20}
+        found = over_time(letters, treated=rule, control=["B", "B"], **options)
+        assert found.value == pytest.approx(
+            over_time(plain, treated=numbers, control=[0, 0], **options).value
+        )
+        assert "a policy against ['B', 'B']" in str(found)
+    both = over_time(letters, treated=rule, control={"a0": "A", "a1": "A"})
+    first, second = (
+        over_time(plain, treated=numbers, control=[0, 0]), over_time(plain, treated=[1, 1], control=[0, 0])
+    )  # fmt: skip
+    assert both.value == pytest.approx(first.value - second.value, abs=1e-10)
+    with pytest.raises(InvalidArgument, match="looks at 'l1', but what is known before it is 'l0'"):
+        over_time(plain, treated={"a0": lambda l1: 1, "a1": 1})
+    with pytest.raises(InvalidArgument, match="a policy says what to do for each of"):
+        over_time(plain, treated={"a0": 1})
+    with pytest.raises(InvalidArgument, match="a policy needs 'doubly robust'"):
+        over_time(plain, treated=numbers, method="msm")
+
+
 def test_mediation_says_which_level_is_treated():
     rng = np.random.default_rng(10)
     a = rng.random(600) < 0.4

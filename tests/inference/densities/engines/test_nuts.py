@@ -87,6 +87,7 @@ def test_the_same_seed_gives_the_same_draws_and_another_seed_others():
     assert not np.array_equal(first.points, other.points)
 
 
+@pytest.mark.slow
 def test_thinning_keeps_every_third_draw():
     quick = RandomWalkMetropolis(
         draws=30, warmup=30, chains=1, thin=1, seed=0

@@ -259,6 +259,7 @@ def test_functions_pass_through_deterministic_nodes_and_calls_of_one_place_are_o
     assert len(set(made.functions.first["f"].values())) == 1
 
 
+@pytest.mark.slow
 def test_a_vector_that_mixes_values_has_a_whole_matrix():
     A = rng.normal(size=(3, N))
     m = mk.BayesianNetwork()

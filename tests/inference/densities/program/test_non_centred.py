@@ -63,6 +63,7 @@ def test_a_whitened_vector_has_the_same_density(reparameterize):
         np.testing.assert_allclose(jacobian, np.log(np.diag(root)).sum(), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_vectors_and_expanded_scales_are_whitened_where_few_data_inform_them():
     for rows, whitened in ((1, True), (5, True), (6, False)):
         m, given = field(rows)

@@ -52,6 +52,7 @@ def hierarchy():
     return m, {"y": np.array([0.5, 1.0, 2.5])}
 
 
+@pytest.mark.slow
 def test_one_bounded_quantity_has_its_distribution_through_the_bijection():
     m = mk.BayesianNetwork()
     m.add("p", dist.Beta(2.0, 3.0))
@@ -168,6 +169,7 @@ def test_a_hierarchy_under_a_state_that_is_summed_out_is_sampled_centred():
     assert float(found) == pytest.approx(np.log(mixed) + stats.halfnorm.logpdf(scale) + 0.2, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_distribution_of_whole_numbers_keeps_its_values():
     m = mk.BayesianNetwork()
     m.add("die", dist.DiscreteUniform(1, 6))

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import Estimate, estimate
-from markovia.causal.estimation.adjustment.nuisance import CLIP, cross_fit, fitted, learner_for, make_folds
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import CLIP, cross_fit, fitted, learner_for, make_folds
 from markovia.runtime.array_types import Array
 
 GRID = 101

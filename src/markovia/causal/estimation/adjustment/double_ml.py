@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import Estimate, estimate
-from markovia.causal.estimation.adjustment.nuisance import cross_fit, learner_for, make_folds
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import cross_fit, learner_for, make_folds
 from markovia.runtime.array_types import Array
 
 

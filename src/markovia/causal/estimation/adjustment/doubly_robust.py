@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, arm_means
-from markovia.causal.estimation.adjustment.nuisance import (
+from markovia.learning.regression.families import sigmoid
+from markovia.learning.regression.nuisance import (
     CLIP,
     Propensity,
     clipped,
@@ -24,7 +25,6 @@ from markovia.causal.estimation.adjustment.nuisance import (
     make_folds,
     propensity,
 )
-from markovia.learning.regression.families import sigmoid
 from markovia.runtime.array_types import Array, Ints
 
 

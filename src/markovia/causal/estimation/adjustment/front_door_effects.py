@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, Estimate, arm_means, estimate
-from markovia.causal.estimation.adjustment.nuisance import fit_glm
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import fit_glm
 from markovia.runtime.array_types import Array, Ints
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from markovia.causal.estimation.adjustment.doubly_robust import aipw
 from markovia.causal.estimation.adjustment.estimates import Estimate, contrast, estimate
-from markovia.causal.estimation.adjustment.nuisance import with_intercept
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import with_intercept
 from markovia.runtime.array_types import Array, Ints
 
 

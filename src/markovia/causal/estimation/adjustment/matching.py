@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans
-from markovia.causal.estimation.adjustment.nuisance import Propensity, fit_glm, propensity
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import Propensity, fit_glm, propensity
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import Estimate, estimate
-from markovia.causal.estimation.adjustment.nuisance import CLIP, clipped, fitted, learner_for, make_folds
+from markovia.learning.regression.nuisance import CLIP, clipped, fitted, learner_for, make_folds
 from markovia.runtime.array_types import Array, Ints
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.doubly_robust import nuisances
-from markovia.causal.estimation.adjustment.nuisance import (
+from markovia.learning.regression.nuisance import (
     CLIP,
     Glm,
     as_estimator,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, Estimate, arm_means, estimate
-from markovia.causal.estimation.adjustment.nuisance import fit_glm, fitted, learner_for, with_intercept
+from markovia.learning.regression.nuisance import fit_glm, fitted, learner_for, with_intercept
 from markovia.runtime.array_types import Array, Ints
 
 

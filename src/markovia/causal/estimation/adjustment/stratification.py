@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, arm_means
-from markovia.causal.estimation.adjustment.nuisance import Propensity, fit_glm, propensity
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import Propensity, fit_glm, propensity
 from markovia.runtime.array_types import Array, Ints
 
 

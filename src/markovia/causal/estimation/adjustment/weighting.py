@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import ArmMeans, arm_means
-from markovia.causal.estimation.adjustment.nuisance import (
+from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import (
     CLIP,
     Propensity,
     clipped,
@@ -20,7 +21,6 @@ from markovia.causal.estimation.adjustment.nuisance import (
     propensity,
     with_intercept,
 )
-from markovia.errors import InvalidArgument
 from markovia.runtime.array_types import Array, Ints
 
 

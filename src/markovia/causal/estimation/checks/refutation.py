@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from markovia.causal.estimation.adjustment.nuisance import fit_glm, with_intercept
 from markovia.causal.estimation.checks.sensitivity import partial_r2, relative_bias
 from markovia.causal.estimation.effect_result import Effect
 from markovia.causal.estimation.methods import dose
 from markovia.causal.estimation.study import Study, read_study
 from markovia.errors import InvalidArgument, MarkoviaError, check_known
 from markovia.graphs.kinds.named import Names, as_names
+from markovia.learning.regression.nuisance import fit_glm, with_intercept
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_count
 from markovia.runtime.seeds import Seed, generator

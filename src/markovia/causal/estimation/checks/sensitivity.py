@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from markovia.causal.estimation.adjustment.estimates import MEASURES, contrast
-from markovia.causal.estimation.adjustment.nuisance import propensity, with_intercept
 from markovia.causal.estimation.effect_result import Effect
 from markovia.causal.estimation.methods import dose
 from markovia.causal.estimation.study import Study
 from markovia.errors import InvalidArgument
+from markovia.learning.regression.nuisance import propensity, with_intercept
 from markovia.runtime import ports
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import check_choice

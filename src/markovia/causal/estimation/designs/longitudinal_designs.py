@@ -1,6 +1,6 @@
 """Effects of treatments that follow one another, and of what goes through mediators: frames in, effects out."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from markovia.causal.estimation.study import Study, read_study
 from markovia.causal.two_levels import TREATED, UNTREATED, second_of_two
 from markovia.errors import InvalidArgument
 from markovia.graphs.kinds.named import Names, as_names
+from markovia.learning.control.logged_rules import rule_probabilities
+from markovia.runtime.array_types import Array
 from markovia.runtime.checks import check_choice
 from markovia.runtime.seeds import Seed, generator
 from markovia.runtime.shown import InNotebooks
@@ -26,8 +28,8 @@ def effect_over_time(
     outcome: str,
     *,
     covariates: Sequence[Names],
-    treated: Sequence[Any] | None = None,
-    control: Sequence[Any] | None = None,
+    treated: Sequence[Any] | Mapping[str, Any] | None = None,
+    control: Sequence[Any] | Mapping[str, Any] | None = None,
     method: str = "doubly robust",
     learner: Any = None,
     level: float = 0.95,
@@ -43,7 +45,8 @@ def effect_over_time(
     covariates
         For each time the columns measured before its treatment.
     treated, control
-        The regimes to compare, a value for each time: always and never by default.
+        The regimes to compare, a value for each time: always and never by default. Or policies: a mapping from each
+        treatment to a table given earlier columns, to a function of them, or to a value.
     method
         "doubly robust", "g-computation" (bootstrapped), or "msm": the slope of a marginal structural model by the number
         of treatments.
@@ -54,18 +57,32 @@ def effect_over_time(
     if not len(blocks) == len(treatments):
         raise InvalidArgument(f"covariates= needs one entry for each of the {len(treatments)} treatments")
     times = [read_study(table, t, outcome, ()) for t in treatments]
-    regimes = [list(v) if v is not None else [None] * len(times) for v in (treated, control)]
+    policies = [v if isinstance(v, Mapping) else None for v in (treated, control)]
+    if any(p is not None and set(p) != set(treatments) for p in policies):
+        raise InvalidArgument(f"a policy says what to do for each of {listed(treatments)}")
+    if method == "msm" and any(p is not None for p in policies):
+        raise InvalidArgument(
+            "a marginal structural model compares numbers of treatments; a policy needs 'doubly robust'"
+        )
+    regimes = [
+        [None] * len(times) if v is None or isinstance(v, Mapping) else list(v) for v in (treated, control)
+    ]
     if any(len(v) != len(times) for v in regimes):
         raise InvalidArgument(f"treated= and control= need a value for each of the {len(times)} treatments")
     ones = [
-        _one_of(study, t, (high, low), method)
-        for study, t, high, low in zip(times, treatments, *regimes, strict=True)
+        _one_of(study, t, _levels_asked(study, pair, policies), method)
+        for study, t, *pair in zip(times, treatments, *regimes, strict=True)
     ]
     for values, turn in zip(regimes, (0, 1), strict=True):
         values[:] = [ends[turn] if v is None else v for v, ends in zip(values, ones, strict=True)]
     a = np.column_stack([table[t].to_numpy() == one for t, (one, _) in zip(treatments, ones, strict=True)])
     a = a.astype(np.int64)
-    codes = [[int(v == one) for v, (one, _) in zip(values, ones, strict=True)] for values in regimes]
+    codes: list[list[Any]] = [
+        [int(v == one) for v, (one, _) in zip(values, ones, strict=True)]
+        if policy is None
+        else _followed(policy, table, treatments, blocks, ones)
+        for values, policy in zip(regimes, policies, strict=True)
+    ]
     given = [read_study(table, treatments[0], outcome, block).covariates for block in blocks]
     base = read_study(table, treatments[0], outcome, ())
     rng = generator(random_state)
@@ -77,8 +94,8 @@ def effect_over_time(
             return marginal_structural_model(a[rows], base.outcome[rows], past, learner=learner, seed=seed)
         one, two = (
             regime_mean(
-                a[rows], base.outcome[rows], past, g, robust=method == "doubly robust", family=base.family,
-                learner=learner, seed=seed,
+                a[rows], base.outcome[rows], past, [p if np.ndim(p) == 0 else p[rows] for p in g],
+                robust=method == "doubly robust", family=base.family, learner=learner, seed=seed,
             )
             for g in codes
         )  # fmt: skip
@@ -89,11 +106,39 @@ def effect_over_time(
     found = compared(slice(None))
     if method == "g-computation":
         found = with_bootstrap(found, bootstrap(lambda rows: compared(rows).value, len(a), repetitions, rng))
-    what = "per treatment" if method == "msm" else f"regime {regimes[0]} against {regimes[1]}"
+    said = [
+        f"regime {values}" if p is None else "a policy" for values, p in zip(regimes, policies, strict=True)
+    ]
+    what = "per treatment" if method == "msm" else f"{said[0]} against {said[1].removeprefix('regime ')}"
     return designed(
         found, level, method, listed(treatments), outcome, table,
         "at each time the earlier columns hold all common causes of the treatment and what follows", what,
     )  # fmt: skip
+
+
+def _levels_asked(study: Study, pair: Sequence[Any], policies: Sequence[Any]) -> tuple[Any, Any]:
+    """Return the levels two regimes give at a time; beside a policy it does not matter which is called treated."""
+    if all(p is not None for p in policies):
+        assert study.levels is not None
+        return study.levels[-1], study.levels[-1]
+    if any(p is not None for p in policies):
+        other = pair[0] if pair[1] is None else pair[1]
+        return other, other
+    return pair[0], pair[1]
+
+
+def _followed(
+    policy: Mapping[str, Any], table: Any, treatments: Sequence[str], blocks: Sequence[Sequence[str]],
+    ends: Sequence[tuple[Any, Any]],
+) -> list[Array]:  # fmt: skip
+    """Return for each time the probability with which a policy treats each row."""
+    known: list[str] = []
+    found = []
+    for name, block, (one, other) in zip(treatments, blocks, ends, strict=True):
+        known += [n for n in block if n not in known]
+        found.append(rule_probabilities(name, [other, one], policy[name], table, known)[:, 1])
+        known.append(name)
+    return found
 
 
 def _one_of(study: Study, column: str, asked: tuple[Any, Any], method: str) -> tuple[Any, Any]:

@@ -141,7 +141,9 @@ def _add(
         if said.static and whole:
             form: Any = np.eye(len(variable))
         else:
-            form = said.form if whole else forms[t]
+            form = (
+                said.form if whole else _same_for_all(forms[t], variable, [network.variable(q) for q in own])
+            )
         states = None if isinstance(variable, Quantity) else list(variable.states)
         if form is None and isinstance(variable, Quantity):
             raise IncompleteModel(
@@ -149,6 +151,14 @@ def _add(
             )
         listed = own if form is None or own or not callable(form) else None
         network.add(said.name, form, states=states, parents=listed, normalise=said.normalise)
+
+
+def _same_for_all(form: Any, variable: Variable, parents: Sequence[Variable]) -> Any:
+    """Return a beginning that is one row, where there are parents, as the same row for all their states."""
+    discrete = not any(isinstance(v, Quantity) for v in (variable, *parents))
+    if not parents or not discrete or not isinstance(form, list | tuple | np.ndarray):
+        return form
+    return np.tile(form, (*map(len, parents), 1)) if np.shape(form) == (len(variable),) else form
 
 
 def missing_parents(first: BayesianNetwork, said: Declaration, waiting: Sequence[Declaration]) -> list[str]:

@@ -1,0 +1,1 @@
+"""Nodes that are chosen and nodes that say what an outcome is worth."""

@@ -1,0 +1,1 @@
+"""How decisions are solved: elimination with utilities, updates of policies, Bellman operators, beliefs, feedback."""

@@ -1,0 +1,1 @@
+"""Diagrams: what is chosen given what is seen, exactly or with a bound."""

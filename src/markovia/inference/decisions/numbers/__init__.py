@@ -1,0 +1,1 @@
+"""Decisions that are numbers: linear feedback, and plans by derivatives."""

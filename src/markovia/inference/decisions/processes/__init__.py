@@ -1,0 +1,1 @@
+"""Processes whose state is seen: sweeps, programs, certified values."""

@@ -1,0 +1,1 @@
+"""Policies and values learned from trajectories and from worlds."""

@@ -1,0 +1,1 @@
+"""Deciding in a network: the verbs, and observed treatments set free."""

@@ -1,0 +1,1 @@
+"""Pictures of decisions: policies and totals."""
