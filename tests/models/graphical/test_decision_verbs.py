@@ -175,3 +175,31 @@ def test_policies_are_written_in_many_ways(diagram):
     with pytest.raises(mk.errors.MarkoviaError):
         diagram.follow({"umbrella": lambda rain: "take"})
     assert len(table) == 0
+
+
+def test_only_utilities_depend_on_utilities(diagram):
+    with pytest.raises(mk.errors.InvalidGraph, match="whose children are utilities"):
+        diagram.add("x", lambda comfort: comfort > 0)
+    with pytest.raises(mk.errors.InvalidGraph, match="whose children are utilities"):
+        diagram.add("x", [[0.5, 0.5], [0.5, 0.5]], parents=["comfort"])
+    with pytest.raises(mk.errors.InvalidGraph, match="whose children are utilities"):
+        diagram.replace("rain", [[0.5, 0.5]], parents=["comfort"])
+    diagram.add("total", mk.Utility(lambda comfort, burden: comfort + burden))
+    assert "x" not in diagram
+
+
+def test_a_followed_process_is_filtered_beside_its_utilities():
+    process = mk.DynamicBayesianNetwork()
+    moves = [[[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.1, 0.9]]]
+    process.add("s", moves, states=2, parents=["s@-1", "a@-1"], initial=[0.5, 0.5])
+    process.add("seen", [[0.8, 0.2], [0.3, 0.7]], states=2, parents=["s"])
+    process.add("a", mk.Decision(2), parents=["s"])
+    process.add("r", mk.Utility([[0, 1], [2, 0]]), parents=["s", "a"])
+    made = process.follow({"a": lambda s: 1 - s})
+    evidence = {"seen": [0, 1, 1]}
+    last = made.filter(evidence)["s"][0][-1]
+    named = {f"seen@{t}": s for t, s in enumerate(evidence["seen"])}
+    np.testing.assert_allclose(last, made.query("s@2", given=named).values)
+    np.testing.assert_allclose(made.log_prob(evidence), made.unroll(3).log_evidence(named))
+    with pytest.raises(mk.errors.IncompleteModel, match=r"do\(\{'a@0'"):
+        process.query("s@1")

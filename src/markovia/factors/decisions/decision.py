@@ -158,9 +158,10 @@ class DecisionNode(Conditional):
 
 def undecided(name: str) -> IncompleteModel:
     """Return the refusal of a question whose answer depends on a decision that nobody has made."""
+    setting = f"do({name}=...)" if name.isidentifier() else f"do({{{name!r}: ...}})"
     return IncompleteModel(
-        f"the answer depends on {name!r}, which is not decided: ask follow(decide()), set it with do({name}=...), or "
-        f"name its state in given="
+        f"the answer depends on {name!r}, which is not decided: ask follow(decide()), set it with {setting}, or name its "
+        "state in given="
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from markovia.errors import DuplicateName, InvalidArgument, InvalidGraph, InvalidTable, UnsupportedModel
-from markovia.factors.decisions.utility import Utility
+from markovia.factors.decisions.utility import Utility, UtilityNode, Worth
 from markovia.factors.distributions.discrete_families import Categorical
 from markovia.factors.distributions.exponential_family import ExponentialFamily
 from markovia.factors.distributions.finite_distributions import finite_values, is_distribution
@@ -130,6 +130,8 @@ class EditingVerbs(DirectedModel):
         else:
             variable = table.variable
             named = table.parent_names
+        if table is not None:
+            _refuse_amounts(name, table, table.parents)
         if table is not None:
             named = table.parent_names
         if module is not None:  # its numbers are those of the node, and functions get the module
@@ -399,8 +401,18 @@ class EditingVerbs(DirectedModel):
         self._leave_unsettled(unsettled)
 
 
+def _refuse_amounts(name: str, form: Any, parents: Sequence[Variable]) -> None:
+    """Refuse a node that is no utility and depends on one: an amount is a consequence of nothing else."""
+    amount = next((q.name for q in parents if isinstance(q, Worth)), None)
+    if amount is not None and not isinstance(form, Utility | UtilityNode):
+        raise InvalidGraph(
+            f"{amount!r} is a utility, whose children are utilities; let {name!r} depend on what {amount!r} depends on"
+        )
+
+
 def _refuse_rows_of_numbers(name: str, form: Any, parents: Sequence[Variable]) -> None:
     """Refuse a table that would need a row for every value of a number."""
+    _refuse_amounts(name, form, parents)
     number = next((q.name for q in parents if isinstance(q, Quantity)), None)
     if number is not None and form is not None and not isinstance(form, LocalModel):
         raise UnsupportedModel(

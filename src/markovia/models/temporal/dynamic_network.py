@@ -360,7 +360,8 @@ class DynamicBayesianNetwork:
             For exact answers: how many bytes messages may take.
         """
         return beliefs(
-            self, "filter", evidence, lengths, by, targets, engine, clusters=clusters, particles=particles, seed=seed,
+            self._without_utilities(), "filter", evidence, lengths, by, targets, engine,
+            clusters=clusters, particles=particles, seed=seed,
             window=window, memory=memory,
         )  # fmt: skip
 
@@ -385,7 +386,8 @@ class DynamicBayesianNetwork:
         square root of the steps is kept, and the others are made anew.
         """
         return beliefs(
-            self, "smooth", evidence, lengths, by, targets, engine, clusters=clusters, particles=particles, seed=seed,
+            self._without_utilities(), "smooth", evidence, lengths, by, targets, engine,
+            clusters=clusters, particles=particles, seed=seed,
             window=window, memory=memory,
         )  # fmt: skip
 
@@ -418,7 +420,8 @@ class DynamicBayesianNetwork:
         """
         check_count("steps", steps, 1)
         return beliefs(
-            self, "forecast", evidence, lengths, by, targets, engine, steps=steps, clusters=clusters, particles=particles,
+            self._without_utilities(), "forecast", evidence, lengths, by, targets, engine,
+            steps=steps, clusters=clusters, particles=particles,
             seed=seed, window=window, memory=memory,
         )  # fmt: skip
 
@@ -440,12 +443,12 @@ class DynamicBayesianNetwork:
         >>> best[0]["rain"].tolist(), round(float(best.log_prob[0]), 4)
         (['yes', 'yes', 'no', 'yes', 'yes'], -4.459)
         """
-        return decode(self, evidence, lengths, by, beam)
+        return decode(self._without_utilities(), evidence, lengths, by, beam)
 
     @guided
     def log_prob(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> Array:
         """Return the log probability of what was seen of each sequence; minus infinity where it is impossible."""
-        return log_prob(self, evidence, lengths, by)
+        return log_prob(self._without_utilities(), evidence, lengths, by)
 
     @guided
     def score(self, evidence: Any, lengths: Lengths = None, *, by: str | None = None) -> float:
@@ -474,7 +477,7 @@ class DynamicBayesianNetwork:
         """
         from markovia.models.temporal.dynamic.dynamic_stream import DynamicStream
 
-        return DynamicStream(self)
+        return DynamicStream(self._without_utilities())
 
     def state_space(self) -> "LinearStateSpace | SwitchingStateSpace":
         """Return a process of linear Gaussians as the state-space model that answers identically.
@@ -743,6 +746,14 @@ class DynamicBayesianNetwork:
     def __repr__(self) -> str:
         more = f", order {self.order}" if self.order > 1 else ""
         return f"DynamicBayesianNetwork({len(self.variables)} variables a step{more})"
+
+    def _without_utilities(self) -> "DynamicBayesianNetwork":
+        """Return the process that probabilities are asked of: amounts have none."""
+        networks = self.ready()
+        if not any(n.utilities for n in networks):
+            return self
+        *starts, transition = (n.chance_network() for n in networks)
+        return DynamicBayesianNetwork(starts, transition)
 
     def _tables(self) -> list[Conditional]:
         networks = [*self.starts, self.transition]
