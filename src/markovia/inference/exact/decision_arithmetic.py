@@ -111,7 +111,7 @@ class WorthPairs:
             return np.zeros(full), -np.inf
         if not 1e-50 < top < 1e50:
             p, log_scale = p / top, float(np.log(top))
-        return np.broadcast_to(p, full), log_scale
+        return (p if p.shape == full else np.broadcast_to(p, full)), log_scale
 
     def _times(self, p: Array, worth: Array) -> Array:
         """Multiply a probability by a worth; minus infinity, which is not allowed, stays so where p is zero."""
