@@ -77,6 +77,51 @@ def test_what_is_known_before_counts(seed):
     assert policy.value == pytest.approx(best_policy(bn, evidence=evidence), rel=1e-9, abs=1e-9)
 
 
+@pytest.mark.parametrize("risk", [0.2, -0.2])
+@pytest.mark.parametrize("seed", [3, 4, 6, 7, 9, 11])
+def test_certainty_equivalents_are_those_given_what_is_known(seed, risk):
+    bn = random_diagram(seed)
+    free = [
+        n
+        for n in bn.variables
+        if n[0] == "c" and not any(n in bn.graph.descendants([d]) for d in bn.decisions)
+    ]
+    if not free or policies(bn) > MOST:
+        pytest.skip("nothing to know")
+    evidence = {free[-1]: 1}
+    truth = best_policy(bn, risk, evidence)
+    assert solved(bn, given=evidence, risk=risk).value == pytest.approx(truth, rel=1e-8, abs=1e-8)
+
+
+def team(allowed=None):
+    """Two who see different things and choose at once: no order of solution."""
+    bn = mk.BayesianNetwork()
+    bn.add("state", [0.3, 0.3, 0.4])
+    for who in "ab":
+        bn.add(f"seen {who}", [[0.8, 0.2], [0.3, 0.7], [0.5, 0.5]], parents=["state"])
+        bn.add(who, mk.Decision(3, allowed=allowed), parents=[f"seen {who}"])
+    worth = np.random.default_rng(5).normal(size=(3, 3, 3)) * 10
+    bn.add("worth", mk.Utility(worth), parents=["state", "a", "b"])
+    return bn
+
+
+def test_updates_and_search_keep_to_what_is_allowed():
+    everything = team().decide()
+    assert everything.info.engine != "strong-elimination"
+    assert everything.value == pytest.approx(best_policy(team()))
+    taken = {int(r.argmax()) for r in everything["a"].values} | {
+        int(r.argmax()) for r in everything["b"].values
+    }
+    for banned in taken:
+        rule = np.ones((2, 3), dtype=bool)
+        rule[:, banned] = False
+        bn = team(rule)
+        policy = solved(bn)
+        assert policy.value == pytest.approx(best_policy(bn))
+        assert policy.value < everything.value
+        assert not any(policy[d].values[:, banned].any() for d in "ab")
+
+
 @given(st.integers(0, 10**6), st.sampled_from([1e-9, 1e-3, 1e6, 1e9]))
 def test_another_unit_scales_the_value_and_leaves_the_policy(seed, unit):
     bn = random_diagram(seed, n_chance=3, n_decisions=2)
