@@ -164,8 +164,8 @@ class Polynomial(Covariance):
 class ArcCosine(Covariance):
     """The covariance of a network with one layer of infinitely many hidden units, of powers of what is positive.
 
-    With u = (x, 1), its products weighed by the two variances, and their angle t it is `|u|^n |v|^n J_n(t) / pi` (Cho and Saul
-    2009); order n = 0 is of steps, 1 of rectified linear units, 2 of their squares.
+    With u = (x, 1), its products weighed by the two variances, and their angle t it is `|u|^n |v|^n J_n(t) / pi` (Cho and
+    Saul 2009); order n = 0 is of steps, 1 of rectified linear units, 2 of their squares.
 
     Parameters
     ----------
