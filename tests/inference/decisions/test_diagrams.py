@@ -192,6 +192,9 @@ def test_the_oil_wildcatter():
     assert policy.act("drill", test="yes", result="open") == "yes"
     assert bn.expected_utility({"test": "no", "drill": lambda result: "yes"}) == pytest.approx(20.0)
     assert bn.value_of_information("oil", before="drill") == pytest.approx(32.5)
+    paid = bn.value_of_information("oil", before="drill", cost=2.0)
+    assert paid == pytest.approx(30.5)
+    assert (paid.informed, paid.uninformed, paid.cost) == pytest.approx((55.0, 22.5, 2.0))
     assert bn.decide(risk=0.01).value == pytest.approx(79.7831581505, abs=1e-9)
     assert bn.decide(risk=-0.01).value == pytest.approx(0.0, abs=1e-12)
     without = bn.copy()

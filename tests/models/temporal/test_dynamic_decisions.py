@@ -359,7 +359,8 @@ def test_several_decisions_that_see_parts_of_the_state_are_followed():
         process.add(name, rows, states=2, parents=[f"{name}@-1", f"d{name}@-1"], initial=[0.5, 0.5])
     for name in "xy":
         process.add(f"d{name}", mk.Decision(2), parents=["x", "y"])
-        process.add(f"r{name}", mk.Utility([[0.0, -0.2], [1.0, 0.8]]), parents=[name, f"d{name}"])
+        effort = -0.9 if name == "x" else 0.9  # one does nothing where the other acts
+        process.add(f"r{name}", mk.Utility([[0.0, effort], [1.0, 1.0 + effort]]), parents=[name, f"d{name}"])
     plan = process.decide(discount=0.9)
     made = process.follow(plan)
     for x in (0, 1):
@@ -368,3 +369,14 @@ def test_several_decisions_that_see_parts_of_the_state_are_followed():
             told = made.unroll(1).query(["dx@0", "dy@0"], given={"x@0": x, "y@0": y})
             (best,) = row
             assert told[best] == pytest.approx(1.0)
+
+
+def test_a_noisy_number_is_steered_by_memory_alone():
+    system = mk.DynamicBayesianNetwork()
+    system.add("x", mk.LinearGaussian(0, {"x@-1": 1, "u@-1": 0.1}, 0.01), initial=mk.LinearGaussian(0, {}, 1))
+    system.add("seen", mk.LinearGaussian(0, {"x": 1}, 0.1))
+    system.add("u", mk.Decision(), parents=["seen"])
+    system.add("cost", mk.Utility(mk.Quadratic({"x": -1, "u": -0.01})))
+    with pytest.raises(mk.errors.UnsupportedModel, match="memory='perfect'"):
+        system.decide(average=True)
+    assert system.decide(average=True, memory="perfect").value < 0
