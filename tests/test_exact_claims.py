@@ -311,7 +311,9 @@ def test_every_engine_that_claims_an_exact_answer_gives_the_one_of_enumeration()
         else:
             assert abs(answer.values - truth).max() > 1e-9, f"{name} is exact and does not say so"
         claimed[name] = answer.info.engine if answer.info.exact else ""
-    exact = {"conditioning", "enumeration", "gaussian", "junction-tree", "variable-elimination"}
+    exact = {
+        "conditioning", "enumeration", "gaussian", "junction-tree", "sliced-elimination", "variable-elimination",
+    }  # fmt: skip
     trees = {"generalized-bp", "join-graph"}  # exact where their clusters form a tree, as they may here
     assert exact <= set(claimed.values()) <= exact | trees | {""}
     assert {claimed[name] for name in exact} == exact

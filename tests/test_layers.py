@@ -29,7 +29,7 @@ LAYERS = [
 ROOMS = {
     "kernels": [("",), (
         "clique_trees", "flat_graphs", "messages", "maximising", "sampling", "incomplete", "fields", "structure",
-        "sparse_matrices", "sequences", "collapsed",
+        "sparse_matrices", "sequences", "collapsed", "cuda",
     )],
     "factors": [
         ("distributions",), ("processes", "networks"), ("tables",), ("quantities",),
@@ -38,6 +38,7 @@ ROOMS = {
     "inference": [
         ("",),
         ("exact", "flat_graphs"),
+        ("sliced",),
         ("message_passing", "weighted_draws", "map_bounds", "local_search", "choosing", "questions"),
         ("sequences", "collapsed", "circuits"),
         ("decisions/diagrams", "decisions/processes"),
@@ -81,8 +82,8 @@ FRONT_DOORS = {
     "series", "crf", "topics", "mixtures", "classifiers", "regression",
 }  # fmt: skip
 HEAVY = {
-    "pandas", "matplotlib", "networkx", "scipy", "jax", "numpyro", "optax", "arviz", "numba", "typer", "rich", "pgmpy",
-    "pyagrum", "starlette", "uvicorn",
+    "pandas", "matplotlib", "networkx", "scipy", "jax", "cupy", "numpyro", "optax", "arviz", "numba", "typer", "rich",
+    "pgmpy", "pyagrum", "starlette", "uvicorn",
 }  # fmt: skip
 
 

@@ -22,12 +22,13 @@ def asked(bn: mk.BayesianNetwork) -> float:
     posterior: mk.results.Posterior = bn.query(
         "rain", given={"wet": "yes"}, engine=mk.engines.VariableElimination()
     )
-    joint = bn.query(["rain", "sprinkler"], given={"wet": mk.Not("no")})
+    joint = bn.query(["rain", "sprinkler"], given={"wet": mk.Not("no")}, device="cpu")
     everything: dict[str, mk.results.Posterior] = bn.marginals(given={"wet": [0.1, 0.9]})
-    rows: dict[str, pd.DataFrame] = bn.marginals(given=[{"wet": "yes"}, {"wet": "no"}], targets=["rain"])
+    two = [{"wet": "yes"}, {"wet": "no"}]
+    rows: dict[str, pd.DataFrame] = bn.marginals(given=two, targets=["rain"], device="cpu")
     best: mk.results.Explanation = bn.map(given={"wet": "yes"})
-    five: list[mk.results.Explanation] = bn.map(given={"wet": "yes"}, m=5)
-    evidence: float = bn.log_evidence(given={"wet": "yes"})
+    five: list[mk.results.Explanation] = bn.map(given={"wet": "yes"}, m=5, device="cpu")
+    evidence: float = bn.log_evidence(given={"wet": "yes"}, device="cpu")
     if not posterior.info.exact or best["rain"] not in bn.states("rain"):
         raise mk.errors.InvalidArgument("unexpected")
     found = posterior["yes"] + joint["yes", "no"] + everything["rain"].entropy() + five[0].log_prob
@@ -45,7 +46,7 @@ def stored(bn: mk.BayesianNetwork, folder: Path) -> mk.BayesianNetwork:
 def learned(bn: mk.BayesianNetwork) -> mk.BayesianNetwork:
     rows: pd.DataFrame = bn.sample(500, seed=0)
     scores: NDArray[np.float64] = bn.log_prob(rows)
-    modes: pd.Series[str] = bn.predict(rows[["wet"]], "rain")
+    modes: pd.Series[str] = bn.predict(rows[["wet"]], "rain", device="cpu")
     several: pd.DataFrame = bn.predict(rows[["wet"]], ["rain", "sprinkler"])
     table: pd.DataFrame = bn.predict_proba(rows[["wet"]], "rain")
     structure: mk.results.LearnedStructure = mk.learn_structure(
@@ -61,7 +62,7 @@ def learned(bn: mk.BayesianNetwork) -> mk.BayesianNetwork:
 
 
 def bounded(bn: mk.BayesianNetwork) -> float:
-    bounds: mk.results.LogBounds = bn.log_partition(bounds=True)
+    bounds: mk.results.LogBounds = bn.log_partition(bounds=True, device="cpu")
     return bounds.lower - bn.log_partition()
 
 

@@ -57,6 +57,7 @@ from markovia.inference.message_passing.join_graph import JoinGraph as JoinGraph
 from markovia.inference.message_passing.loopy_bp import LoopyBP as LoopyBP
 from markovia.inference.message_passing.max_product import MaxProduct as MaxProduct
 from markovia.inference.variational.mean_field import MeanField as MeanField
+from markovia.inference.sliced.sliced_elimination import SlicedElimination as SlicedElimination
 from markovia.inference.variational.structured_mean_field import StructuredMeanField as StructuredMeanField
 from markovia.inference.variational.tree_reweighted import TreeReweighted as TreeReweighted
 from markovia.inference.weighted_draws.annealed_importance import AnnealedImportance as AnnealedImportance

@@ -140,6 +140,10 @@ class ApproximateWarning(UserWarning):
     """A number or rows that are approximate because no exact engine fits; only answers without an `info` need it."""
 
 
+class DeviceWarning(UserWarning):
+    """There is no GPU, or it failed, and the processor answers in its place; said once a process."""
+
+
 class IgnoredColumnWarning(UserWarning):
     """Columns of the data that are no variables of the model, and are not looked at."""
 

@@ -128,7 +128,7 @@ def _as_options(sentence: str) -> str:
         "say symbols=", "make the column all text or all numbers"
     )  # no option: the data say them
     said = re.sub(r"\bnames=(?=[ ,;]|$)", "--columns", said)
-    said = re.sub(r"\b(score|test|alpha|missing|weights|continuous|format)=(?=[ ,;]|$)", r"--\1", said)
+    said = re.sub(r"\b(score|test|alpha|missing|weights|continuous|format|device)=(?=[ ,;]|$)", r"--\1", said)
     return re.sub(r"\blatent=\['([^']+)'\]", r"--latent \1", said)
 
 

@@ -43,6 +43,7 @@ def explain(
     m: Annotated[int, option("-m --best", "How many explanations, best first.", min=1)] = 1,
     engine: options.Engine = "auto",
     time_limit: options.TimeLimit = None,
+    device: options.Device = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -53,8 +54,9 @@ def explain(
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
     found: list[Explanation] = asked.map(
-        given=evidence, targets=names, m=m, engine=engine, time_limit=options.seconds(time_limit)
-    )
+        given=evidence, targets=names, m=m, engine=engine,
+        time_limit=options.seconds(time_limit), device=options.device(device),
+    )  # fmt: skip
     if as_json:
         print_json(
             {

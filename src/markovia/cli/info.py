@@ -1,13 +1,15 @@
-"""`markovia info`: what a model is made of, before anything is asked of it."""
+"""`markovia info`: what a model is made of, before anything is asked of it; without one, what there is to compute with."""
 
 from collections import Counter
 from math import prod
 from typing import Annotated, Any
 
+from markovia.cli.installation import installation, installation_lines
 from markovia.cli.terminal import options
 from markovia.cli.terminal.loading import open_model, states_of
 from markovia.cli.terminal.options import command, option
 from markovia.cli.terminal.output import heading, print_json, say, show_table
+from markovia.errors import InvalidArgument, MarkoviaError, TooLarge
 from markovia.graphs.kinds.undirected import UndirectedGraph
 from markovia.graphs.triangulation.triangulation import treewidth_of_order, triangulate
 from markovia.models.graphical.bayesian_network import BayesianNetwork
@@ -19,19 +21,29 @@ FEW = 8
 
 
 @command(
+    "markovia info",
     "markovia info asia",
     "markovia info hailfinder.bif --variables",
     "markovia info model.uai --json | jq .treewidth_bound",
 )
 def info(
-    model: options.Model,
+    model: options.ModelOrNone = None,
     variables: Annotated[
         bool, option("--variables -v", "List every variable with its states and parents.")
     ] = False,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
-    """Describe a model: its variables, edges, parameters, and how hard exact inference is."""
+    """Describe a model and how hard exact inference is; without one the installation: versions, memory, the GPU."""
+    if model is None:
+        if variables or format is not None:
+            raise InvalidArgument(f"{'--variables' if variables else '--format'} is about a model; name one")
+        machine = installation()
+        if as_json:
+            print_json(machine)
+        else:
+            show_table(["", ""], installation_lines(machine))
+        return
     loaded = open_model(model, format)
     facts = describe(loaded)
     if variables:
@@ -82,6 +94,7 @@ def describe(model: Model) -> dict[str, Any]:
     facts["components"] = len(components)
     facts["largest_component"] = max(map(len, components), default=0)
     facts["treewidth_bound"] = _width(graph)
+    facts["all_marginals"] = _all_marginals(model)
     facts["properties"] = dict(model.properties)
     return facts
 
@@ -131,6 +144,24 @@ def _of_factors(model: FactorModel) -> dict[str, Any]:
     }
 
 
+def _all_marginals(model: Model) -> dict[str, Any] | None:
+    """Return what all marginals take on each device, None where the model is not tables alone."""
+    from markovia.inference.engine import TABLES
+    from markovia.inference.sliced.sliced_elimination import estimate
+
+    try:
+        problem = model._problem(None)
+    except MarkoviaError:  # a table is missing
+        return None
+    if not problem.kinds <= TABLES or not problem.variables:
+        return None
+    try:
+        entries, seconds = estimate(problem)
+    except TooLarge:
+        return None
+    return {"entries": entries, "seconds": seconds}
+
+
 def _width(graph: UndirectedGraph) -> int:
     return treewidth_of_order(graph, triangulate(graph, "min-fill").order) if len(graph) else 0
 
@@ -164,6 +195,19 @@ def _lines(facts: dict[str, Any]) -> list[tuple[str, str]]:
         components += f" (the largest with {facts['largest_component']:,} variables)"
     lines.append(("components", components))
     lines.append(("treewidth", f"at most {facts['treewidth_bound']} (min-fill order)"))
+    if (cost := facts["all_marginals"]) is not None:
+        from markovia.inference.sliced.sliced_elimination import duration
+
+        seconds = cost["seconds"]
+        gpu = (
+            f", {duration(seconds['gpu'])} on a GPU" if "gpu" in seconds else "; too small to gain from a GPU"
+        )
+        lines.append(
+            (
+                "all marginals",
+                f"about {cost['entries']:,.3g} table entries, {duration(seconds['cpu'])} on this processor{gpu}",
+            )
+        )
     return lines + [(f"property {key}", value) for key, value in facts["properties"].items()]
 
 

@@ -81,6 +81,7 @@ def engines(as_json: options.Json = False) -> None:
                 ),
                 "bound": isinstance(engine, Certified),
                 "time_limit": hasattr(engine, "time_limit"),
+                "gpu": hasattr(engine, "device"),
                 "about": "picks for you; the answer says which" if name == "auto" else about,
             }
         )
@@ -97,7 +98,7 @@ def engines(as_json: options.Json = False) -> None:
     say(
         "",
         "query, map and sample take one with --engine NAME; query and map also --time-limit SECONDS, "
-        "which exact engines refuse",
+        "which exact engines refuse; --device gpu is for " + ", ".join(r["name"] for r in rows if r["gpu"]),
     )
 
 

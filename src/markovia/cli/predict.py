@@ -13,6 +13,7 @@ from markovia.cli.terminal.output import heading
 from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument
 from markovia.models.graphical.model import Model
+from markovia.runtime.devices import Device
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,6 +38,7 @@ def predict(
     keep: Annotated[list[str] | None, option("--keep -k COLUMN", "Copy a column of the data.")] = None,
     output: options.Rows = None,
     engine: options.Engine = "auto",
+    device: options.Device = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -46,14 +48,20 @@ def predict(
     loaded = open_model(model, format)
     require_tables(loaded, model)
     names = read_names(loaded, target)
-    blocks = predictions(loaded, rows, names, proba, keep or [], engine)
+    blocks = predictions(loaded, rows, names, proba, keep or [], engine, options.device(device))
     document = {**heading(model, loaded), "data": data, "target": names}
     told = f"predictions of {', '.join(names)}"
     write_rows(blocks, output, document if as_json else None, "predictions", told)
 
 
 def predictions(
-    model: Model, data: Path, names: list[str], proba: bool, keep: list[str], engine: str
+    model: Model,
+    data: Path,
+    names: list[str],
+    proba: bool,
+    keep: list[str],
+    engine: str,
+    device: Device | None = None,
 ) -> "Iterator[pd.DataFrame]":
     """Yield blocks of predictions: kept columns, then for each target its mode and, if wanted, its posterior."""
     import pandas as pd
@@ -67,11 +75,11 @@ def predictions(
     for rows, kept in file_blocks(data, variables, keep):
         empty = False
         if not proba:
-            modes = model.predict(rows, names, engine=engine)
+            modes = model.predict(rows, names, engine=engine, device=device)
             yield pd.concat([kept.reset_index(drop=True), modes.reset_index(drop=True)], axis=1)
             continue
         parts = [kept.reset_index(drop=True)]
-        table = model.predict_proba(rows, names, engine=engine)
+        table = model.predict_proba(rows, names, engine=engine, device=device)
         for name in names:
             own = cast("pd.DataFrame", table[name]).reset_index(drop=True)
             parts.append(own.idxmax(axis=1).rename(name).to_frame())

@@ -38,6 +38,7 @@ MOST_ROWS = 64
     "markovia query asia lung --do bronc=yes",
     "markovia query grid.uai --all --engine loopy-bp",
     "markovia query grid.uai --all --time-limit 10",
+    "markovia query pedigree.uai --all --device gpu",
     "markovia query model.bif disease -g test=positive --json | jq .posteriors.disease",
 )
 def query(
@@ -55,6 +56,7 @@ def query(
     every: Annotated[bool, option("--all -a", "Ask for every variable without evidence.")] = False,
     engine: options.Engine = "auto",
     time_limit: options.TimeLimit = None,
+    device: options.Device = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -62,12 +64,12 @@ def query(
     loaded = open_model(model, format)
     require_tables(loaded, model)
     names = _wanted(read_names(loaded, targets or []), joint, every)
-    limit = options.seconds(time_limit)
+    limit, where = options.seconds(time_limit), options.device(device)
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
     document: dict[str, Any] = {**heading(model, loaded), "given": evidence, "do": done}
     if joint:
-        posterior = asked.query(names, given=evidence, engine=engine, time_limit=limit)
+        posterior = asked.query(names, given=evidence, engine=engine, time_limit=limit, device=where)
         if as_json:
             print_json(
                 {**document, "joint": _joint_document(posterior), "info": info_document(posterior.info)}
@@ -75,7 +77,9 @@ def query(
         else:
             _show_joint(posterior, evidence, done)
         return
-    posteriors = asked.marginals(given=evidence, targets=names or None, engine=engine, time_limit=limit)
+    posteriors = asked.marginals(
+        given=evidence, targets=names or None, engine=engine, time_limit=limit, device=where
+    )
     if as_json:
         tables = {
             name: posterior_document(p.variables[0], p.values.tolist()) for name, p in posteriors.items()

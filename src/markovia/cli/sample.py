@@ -16,6 +16,7 @@ from markovia.cli.terminal.loading import open_model, require_tables
 from markovia.cli.terminal.options import command, option
 from markovia.cli.terminal.output import heading, print_json, say
 from markovia.models.graphical.model import Model
+from markovia.runtime.devices import Device
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +39,7 @@ def sample(
     seed: options.Seed = None,
     output: options.Rows = None,
     engine: options.Engine = "auto",
+    device: options.Device = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -47,7 +49,7 @@ def sample(
     require_tables(loaded, model)
     asked, done = intervened(loaded, do or [])
     evidence = read_given(loaded, given or [], soft or [], ruled_out or [])
-    blocks = draw(asked, n, evidence, seed, engine)
+    blocks = draw(asked, n, evidence, seed, engine, options.device(device))
     document = {**heading(model, loaded), "given": evidence, "do": done, "seed": seed, "n": n}
     if names_file(output):
         write_csv(blocks, output)
@@ -62,10 +64,15 @@ def sample(
 
 
 def draw(
-    model: Model, n: int, given: dict[str, Any], seed: int | None = None, engine: str = "auto"
+    model: Model,
+    n: int,
+    given: dict[str, Any],
+    seed: int | None = None,
+    engine: str = "auto",
+    device: Device | None = None,
 ) -> "Iterator[pd.DataFrame]":
     """Yield n rows in blocks, at least one block."""
     rng = np.random.default_rng(seed)
-    yield model.sample(min(n, BLOCK), given=given, seed=rng, engine=engine)
+    yield model.sample(min(n, BLOCK), given=given, seed=rng, engine=engine, device=device)
     for start in range(BLOCK, n, BLOCK):
-        yield model.sample(min(n - start, BLOCK), given=given, seed=rng, engine=engine)
+        yield model.sample(min(n - start, BLOCK), given=given, seed=rng, engine=engine, device=device)

@@ -14,6 +14,7 @@ from markovia.cli.terminal.output import heading, number, print_json, say, show_
 from markovia.data.tables.file_blocks import file_blocks
 from markovia.errors import InvalidArgument, MarkoviaError
 from markovia.models.graphical.model import Model
+from markovia.runtime.devices import Device
 
 
 @command("markovia score model.bif data.parquet", "markovia score asia rows.csv --worst 5")
@@ -22,6 +23,7 @@ def score(
     data: options.Data,
     worst: Annotated[int, option("--worst N", "Also list the N least probable rows.", min=0)] = 0,
     engine: options.Engine = "auto",
+    device: options.Device = None,
     format: options.Format = None,  # noqa: A002
     as_json: options.Json = False,
 ) -> None:
@@ -29,7 +31,7 @@ def score(
     rows = data_file(data, model)
     loaded = open_model(model, format)
     require_tables(loaded, model)
-    logs = row_scores(loaded, rows, engine)
+    logs = row_scores(loaded, rows, engine, options.device(device))
     if not len(logs):
         raise InvalidArgument(f"{data!r} has no rows")
     total, impossible = float(logs.sum()), int(np.isneginf(logs).sum())
@@ -60,14 +62,16 @@ def score(
         show_table(["row", "log p"], [(f"{int(r) + 1:,}", number(float(logs[r]))) for r in least])
 
 
-def row_scores(model: Model, data: Path, engine: str) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
+def row_scores(
+    model: Model, data: Path, engine: str, device: Device | None = None
+) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     """Return the log probability of every row of a file."""
     variables = {n: model.variable(n) for n in model.variables}
     parts = []
     done = 0
     for rows, _ in file_blocks(data, variables):
         try:
-            parts.append(model.log_prob(rows, engine=engine))
+            parts.append(model.log_prob(rows, engine=engine, device=device))
         except MarkoviaError as error:
             error.add_note(f"in the rows from {done + 1:,} on")
             raise

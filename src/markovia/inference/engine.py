@@ -8,14 +8,15 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields, replace
 from functools import cache
 from types import TracebackType
-from typing import ClassVar, Protocol, TypeVar, runtime_checkable
+from typing import ClassVar, Protocol, TypeVar, get_args, runtime_checkable
 
 import numpy as np
 
 from markovia.errors import InvalidArgument, Unanswered, UnknownEngine, UnsupportedModel, did_you_mean
 from markovia.inference.problem import Problem
 from markovia.inference.result import Draws, LogMass, Ranked, Tables
-from markovia.runtime.checks import SECONDS, check
+from markovia.runtime.checks import SECONDS, Choice, check
+from markovia.runtime.devices import Device, usable_gpu
 from markovia.runtime.progress import quietly
 from markovia.runtime.registry import resolve
 
@@ -100,6 +101,7 @@ _REGISTRY = {
     "junction-tree": "markovia.inference.exact.junction_tree:JunctionTree",
     "variable-elimination": "markovia.inference.exact.variable_elimination:VariableElimination",
     "conditioning": "markovia.inference.exact.conditioning:Conditioning",
+    "sliced-elimination": "markovia.inference.sliced.sliced_elimination:SlicedElimination",
     "enumeration": "markovia.inference.exact.enumeration:Enumeration",
     "loopy-bp": "markovia.inference.message_passing.loopy_bp:LoopyBP",
     "generalized-bp": "markovia.inference.message_passing.generalized_bp:GeneralizedBP",
@@ -156,6 +158,7 @@ _REGISTRY = {
 }
 
 _ALSO_CALLED = {
+    "sliced": "sliced-elimination",
     "belief-propagation": "loopy-bp",
     "bp": "loopy-bp",
     "gbp": "generalized-bp",
@@ -181,6 +184,11 @@ _ALSO_CALLED = {
 }
 """Other names that people know engines by; accepted, not listed."""
 
+DEVICES = Choice(get_args(Device), none=True)
+"""What `device=` may be; None lets the engine choose."""
+
+BEYOND_TABLES = "models that are more than tables of states"
+"""What no engine treats on the GPU, as the beginning of a refusal."""
 
 _AS_USUAL: AbstractContextManager[None] = nullcontext()
 
@@ -262,18 +270,42 @@ def engine_names() -> list[str]:
     return list(_REGISTRY)
 
 
-def get_engine(engine: "str | Engine", time_limit: float | None = None) -> Engine:
+def get_engine(
+    engine: "str | Engine", time_limit: float | None = None, device: Device | None = None
+) -> Engine:
     """Return an engine by name, with default settings, or the given one; "auto" picks one for each question.
 
-    A time limit replaces the engine's own; an engine without that setting refuses it.
+    A time limit and a device replace the engine's own; an engine without that setting refuses them, except for the
+    processor, on which every engine runs. Where the GPU is asked for and there is none, a warning says so.
     """
     found = _engine(engine)
-    if time_limit is None:
-        return found
-    check("time_limit", time_limit, SECONDS)
-    if not hasattr(found, "time_limit"):
-        raise InvalidArgument(f"engine {found.name!r} has no time limit; leave it out, or use 'auto'")
-    return replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
+    if time_limit is not None:
+        check("time_limit", time_limit, SECONDS)
+        if not hasattr(found, "time_limit"):
+            raise InvalidArgument(f"engine {found.name!r} has no time limit; leave it out, or use 'auto'")
+        found = replace(found, time_limit=float(time_limit))  # type: ignore[type-var]
+    if device is not None:
+        check("device", device, DEVICES)
+        if hasattr(found, "device"):
+            found = replace(found, device=device)  # type: ignore[type-var]
+        elif device == "gpu":
+            raise InvalidArgument(
+                f"engine {found.name!r} runs on the processor only; leave device= out, or use engine='auto'"
+            )
+        if device == "gpu":
+            usable_gpu()  # here, since some answers need no engine in the end: those of complete rows, for instance
+    return found
+
+
+def refuse_gpu(engine: "str | Engine", what: str) -> None:
+    """Raise where an engine is to run on the GPU, of what only the processor does.
+
+    Examples
+    --------
+    >>> refuse_gpu("auto", "bounds")
+    """
+    if getattr(engine, "device", None) == "gpu":
+        raise InvalidArgument(f"{what} run on the processor only; leave device= out")
 
 
 def engine_for(
@@ -293,7 +325,11 @@ def engine_for(
     if problem.kinds <= TABLES:
         return found
     if found.name != "auto":
-        return counterpart(found, problem)
+        other = counterpart(found, problem)
+        if not hasattr(other, "device"):
+            refuse_gpu(found, BEYOND_TABLES)
+        return other
+    refuse_gpu(found, BEYOND_TABLES)
     if problem.kinds <= CLOSED:
         return get_engine("gaussian")
     if question in ("best", "best of some", "several best"):

@@ -10,7 +10,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["csgraph", "eqx", "jax", "jnp", "laws", "nx", "optax", "pd", "sparse", "sparse_solvers"]
+__all__ = ["cp", "csgraph", "eqx", "jax", "jnp", "laws", "nx", "optax", "pd", "sparse", "sparse_solvers"]
+
+
+COMPUTED_WITH = {"numpy": "NumPy", "numba": "Numba", "jax": "JAX"}
+"""What numbers are computed with, by the names of the packages."""
 
 
 class LateLibrary(ModuleType):
@@ -33,6 +37,7 @@ class LateLibrary(ModuleType):
 
 
 if TYPE_CHECKING:
+    import cupy as cp
     import equinox as eqx
     import jax
     import jax.numpy as jnp
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
     import scipy.sparse.csgraph as csgraph
     import scipy.sparse.linalg as sparse_solvers
 else:
+    cp = LateLibrary("cupy")
     eqx, jax, jnp = LateLibrary("equinox"), LateLibrary("jax"), LateLibrary("jax.numpy")
     laws = LateLibrary("numpyro.distributions")
     nx, optax, pd = LateLibrary("networkx"), LateLibrary("optax"), LateLibrary("pandas")

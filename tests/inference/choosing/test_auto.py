@@ -7,6 +7,7 @@ import markovia as mk
 from markovia.errors import TooLarge
 from markovia.inference.choosing import auto
 from markovia.inference.exact.variable_elimination import VariableElimination
+from markovia.inference.sliced import sliced_elimination
 from markovia.kernels.compiled_code import awaited, worth_loading
 
 STATES = ["nothing compiled", "on disk", "loaded"]
@@ -38,6 +39,7 @@ def test_a_time_limit_turns_exact_to_approximate_at_the_same_point(kernels, monk
     grid = mk.generators.ising_grid(5, 5, coupling=0.2)
     monkeypatch.setattr(auto, "NUMPY_RATE", 50.0)  # the grid has some hundred entries
     monkeypatch.setattr(auto, "TREE_RATE", 150.0)
+    monkeypatch.setattr(sliced_elimination, "CPU_ENTRIES", 75.0)
     assert grid.query("x2_2", engine=mk.engines.Auto(time_limit=1.0)).info.engine == "join-graph"
     with pytest.raises(TooLarge):
         grid.query("x2_2", engine=mk.engines.Auto(time_limit=1.0, approximate=False))

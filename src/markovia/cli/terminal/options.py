@@ -1,7 +1,7 @@
 """How commands are declared, and the arguments and options that several share, so that a word means the same in each."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, cast, get_args
 
 import typer
 
@@ -11,7 +11,8 @@ from markovia.cli.terminal.loading import (
     complete_format,
     complete_model,
 )
-from markovia.errors import InvalidArgument
+from markovia.errors import InvalidArgument, did_you_mean
+from markovia.runtime import devices
 
 _Function = TypeVar("_Function", bound=Callable[..., None])
 
@@ -51,14 +52,13 @@ def argument(metavar: str | None, help: str, complete: Callable[..., list[str]] 
     return typer.Argument(metavar=metavar, help=help, autocompletion=complete, show_default=False)
 
 
-Model = Annotated[
-    str,
-    argument(
-        "MODEL",
-        "A model file, a bundled name such as asia, or - for standard input.",
-        complete=complete_model,
-    ),
-]
+_MODEL = argument(
+    "MODEL",
+    "A model file, a bundled name such as asia, or - for standard input.",
+    complete=complete_model,
+)
+Model = Annotated[str, _MODEL]
+ModelOrNone = Annotated[str | None, _MODEL]
 Format = Annotated[
     str | None,
     option(
@@ -111,6 +111,14 @@ TimeLimit = Annotated[
     float | None,
     option("--time-limit SECONDS", "How long an answer may take, about; for auto and approximate engines."),
 ]
+Device = Annotated[
+    str | None,
+    option(
+        "--device cpu|gpu",
+        "Where it is computed: gpu asks for the GPU, cpu never takes it; by default the engine chooses.",
+        complete=lambda incomplete: [d for d in get_args(devices.Device) if d.startswith(incomplete)],
+    ),
+]
 Seed = Annotated[
     int | None, option("--seed -s INT", "The same seed draws the same rows.", min=0, show_default=False)
 ]
@@ -127,3 +135,17 @@ def seconds(time_limit: float | None) -> float | None:
     if time_limit is not None and not time_limit > 0:
         raise InvalidArgument(f"--time-limit is a positive number of seconds, not {time_limit:g}")
     return time_limit
+
+
+def device(name: str | None) -> devices.Device | None:
+    """Return a device, or refuse a word that is none.
+
+    Examples
+    --------
+    >>> device("gpu")
+    'gpu'
+    """
+    known = get_args(devices.Device)
+    if name is not None and name not in known:
+        raise InvalidArgument(f"--device is cpu or gpu, not {name!r}{did_you_mean(name, known)}")
+    return cast("devices.Device | None", name)

@@ -6,18 +6,20 @@ are and only bring counts back. `markovia.data.tables.reading` opens whatever a 
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from math import prod
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from markovia.data.tables.device_counting import DeviceCodes
 from markovia.data.tables.table_counts import count_codes, distinct_rows
 from markovia.errors import InvalidArgument, TooLarge, UnknownVariable
 from markovia.factors.tables.variable import Variable
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.checks import numbers
+from markovia.runtime.devices import Device, on_device, usable_gpu
 
 MISSING = -1
 MAX_CELLS = 2**28
@@ -126,16 +128,27 @@ class CodedTable:
         weights = None if self.weights is None else self.weights[whole]
         return CodedTable(tuple(self.variables.values()), np.ascontiguousarray(self.codes[:, whole]), weights)
 
-    def counts(self, scopes: Sequence[Sequence[str]]) -> list[Array]:
-        """Return a table of counts for each scope; see `RowSource.counts`."""
+    def counts(self, scopes: Sequence[Sequence[str]], device: Device = "cpu") -> list[Array]:
+        """Return a table of counts for each scope; see `RowSource.counts`.
+
+        On a GPU the rows stay there for the next call; rows with weights are counted by the processor.
+        """
         columns = [[self._place(n) for n in scope] for scope in scopes]
         own = list(self.variables.values())
         for scope in columns:
             count_shape([own[c] for c in scope])
+        if device == "gpu" and self.weights is None and usable_gpu():
+            found: list[Array] | None = on_device(partial(self._there.counts, columns), lambda: None)
+            if found is not None:
+                return found
         # the compiled code knows 8 and 32 bits
         codes = self.codes if self.codes.dtype in (np.int8, np.int32) else self.codes.astype(np.int32)
         codes = np.ascontiguousarray(codes)
         return count_codes(codes, self.weights, [len(v) for v in own], (self._gaps > 0).tolist(), columns)
+
+    @cached_property
+    def _there(self) -> DeviceCodes:
+        return DeviceCodes(self.codes, [len(v) for v in self.variables.values()])
 
     def distinct(self, scope: Sequence[str]) -> tuple[NDArray[np.int64], Array]:
         """Return the configurations of a scope that occur, and their weights; see `RowSource.distinct`."""

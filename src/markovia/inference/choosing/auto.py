@@ -8,7 +8,9 @@ The choice, in this order:
 - Until then a first answer never waits for a compiler: variable elimination in NumPy answers, unless its own estimate says
   that it would take long. Then the kernels are loaded (half a second), or compiled if they never were (some seconds, once an
   installation), where that is still faster. Many small answers add up to the same decision.
-- Where the tree does not fit the memory budget, conditioning answers if it takes minutes by its own estimate.
+- Where the tree does not fit the memory budget, elimination in slices answers if it takes minutes by its own estimate.
+- Where a GPU is there, what would take the processor seconds goes to it, in slices where it does not fit; with
+  `device="gpu"` everything that gains from it.
 - Where no exact engine fits the memory or the time limit, approximate engines answer in turn (see `escalation`), and the
   answer says so; with `approximate=False`, `TooLarge` says what an exact answer would need.
 """
@@ -32,22 +34,28 @@ from markovia.inference.result import Draws, LogMass, Ranked, Record, Tables
 from markovia.kernels.compiled_code import is_awaited, loaded, on_disk
 from markovia.runtime.checks import Bytes, FromZero, TimeLimit, check_options
 from markovia.runtime.clock import now
+from markovia.runtime.devices import Device, gpu, usable_gpu
 
 if TYPE_CHECKING:
     from markovia.inference.choosing.escalation import SharedTime
-    from markovia.inference.exact.conditioning import Conditioning
     from markovia.inference.exact.junction_tree import JunctionTree
+    from markovia.inference.sliced.sliced_elimination import SlicedElimination
 
 T = TypeVar("T")
 Question = Literal["joint", "marginals", "log_mass", "best", "sample"]
-Exact: TypeAlias = "VariableElimination | JunctionTree | Conditioning"
+Exact: TypeAlias = "VariableElimination | JunctionTree | SlicedElimination"
 
 NUMPY_RATE = 1e8
 """Table entries a second that elimination in NumPy gets through, about."""
 DRAWN = 1e7
 """Table entries above which draws come from the junction tree."""
-PATIENCE = 1e11
-"""Operations that conditioning may take without being asked for by name: some minutes."""
+PATIENCE = 300.0
+"""Seconds that elimination in slices may take without being asked for by name, by its estimate."""
+FAR = 100.0
+"""Times the time limit that a tree may take where elimination in slices is tried: it searches longer, and removes states."""
+GPU_SECONDS = 3.0
+"""Seconds of a tree above which a GPU is looked for."""
+NO_GAIN = "the model is too small to gain from the GPU"
 MOST_ANSWERED = 2**24
 """Entries of a joint answer that approximate engines fill in."""
 TREE_RATE = 3e8
@@ -88,6 +96,8 @@ class Auto:
         Seed of the samplers and searches among the approximate engines.
     approximate
         Whether approximate engines may answer; otherwise `TooLarge` is raised where no exact one fits.
+    device
+        "gpu" asks for a GPU, "cpu" for the processor; None takes a GPU that is there for what takes the processor seconds.
 
     Examples
     --------
@@ -100,6 +110,7 @@ class Auto:
     time_limit: TimeLimit = None
     seed: FromZero = 0
     approximate: bool = True
+    device: Device | None = None
 
     name: ClassVar[str] = "auto"
     exact: ClassVar[bool] = True
@@ -110,7 +121,7 @@ class Auto:
     def joint(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table over all targets together."""
         entries = prod([len(problem.variables[t].states) for t in targets])
-        engine, found = self._ask(
+        engine, found, note = self._ask(
             problem,
             "joint",
             targets,
@@ -119,18 +130,18 @@ class Auto:
             if entries > MOST_ANSWERED
             else lambda clock: _escalation().joint(problem, targets, clock, self.seed),
         )
-        return _signed(engine, found)
+        return _signed(engine, found, note)
 
     def marginals(self, problem: Problem, targets: Sequence[str]) -> Tables:
         """Return one normalised table for each target."""
-        engine, found = self._ask(
+        engine, found, note = self._ask(
             problem,
             "marginals",
             targets,
             lambda e: e.marginals(problem, targets),
             lambda clock: _escalation().marginals(problem, targets, clock, self.seed),
         )
-        return _signed(engine, found)
+        return _signed(engine, found, note)
 
     def log_mass(self, problem: Problem) -> LogMass:
         """Return the log of the total weight that agrees with the findings; warns where it is approximate."""
@@ -145,19 +156,19 @@ class Auto:
                 )
             return found
 
-        engine, found = self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)
-        return LogMass(found, _by(engine, found.record))
+        engine, found, note = self._ask(problem, "log_mass", (), lambda e: e.log_mass(problem), roughly)
+        return LogMass(found, _by(engine, found.record, note))
 
     def best(self, problem: Problem, targets: Sequence[str], m: int) -> Ranked:
         """Return the m best assignments of the targets, other variables summed out."""
-        engine, found = self._ask(
+        engine, found, note = self._ask(
             problem,
             "best",
             targets,
             lambda e: e.best(problem, targets, m),
             None if m > 1 else lambda clock: _escalation().best(problem, targets, clock, self.seed),
         )
-        return Ranked(found, _by(engine, found.record))
+        return Ranked(found, _by(engine, found.record, note))
 
     def sample(self, problem: Problem, n: int, rng: np.random.Generator) -> Draws:
         """Draw n configurations of the free variables given the findings, as state codes."""
@@ -175,8 +186,8 @@ class Auto:
                 raise impossible(problem, engine.log_mass)
             return engine.sample(problem, n, rng)
 
-        engine, rows = self._ask(problem, "sample", None, drawn, roughly)
-        return Draws(rows, _by(engine, rows.record))
+        engine, rows, note = self._ask(problem, "sample", None, drawn, roughly)
+        return Draws(rows, _by(engine, rows.record, note))
 
     def _ask(
         self,
@@ -185,12 +196,21 @@ class Auto:
         targets: Sequence[str] | None,
         ask: Callable[[Exact], T],
         roughly: "Callable[[SharedTime], T] | None",
-    ) -> tuple[str, T]:
+    ) -> tuple[str, T, str]:
         global _spent
         start = now()
+        note = ""
         try:
             _refuse_hopeless(problem, question, targets)
-            chosen = self.choose(problem, question, targets)
+            engine: Exact | None = None
+            if self.device == "gpu" and usable_gpu() is not None:
+                from markovia.inference.sliced.sliced_elimination import GPU_ENTRIES
+
+                if _entries(problem, None if question in ("best", "sample") else targets) > GPU_ENTRIES:
+                    engine = self._sliced()
+                else:
+                    note = NO_GAIN
+            chosen = self.choose(problem, question, targets) if engine is None else engine
             try:
                 engine = self._affordable(chosen, problem, question, targets)
                 found = ask(engine)
@@ -203,22 +223,20 @@ class Auto:
                 engine = self._affordable(self._tree(), problem, question, targets)
                 found = ask(engine)
         except TooLarge as too_large:
-            from markovia.inference.exact.conditioning import Conditioning
-
-            patience = PATIENCE if self.time_limit is None else min(PATIENCE, TREE_RATE * self.time_limit)
-            fallback = Conditioning(max_bytes=self.max_bytes, max_operations=patience)
+            engine = self._sliced()
+            limit = PATIENCE if self.time_limit is None else self.time_limit
             try:
-                if too_large.operations is not None and too_large.operations > 4 * patience:
-                    raise  # cases take less memory than one tree, never less time
-                return fallback.name, ask(fallback)
+                if too_large.operations is not None and too_large.operations > FAR * TREE_RATE * limit:
+                    raise  # no better order and no states that cannot occur save as much
+                return engine.name, ask(engine), note
             except TooLarge:
                 if roughly is None or not self.approximate:
                     raise too_large from None
             clock = _escalation().SharedTime(self.time_limit, start)
-            return "approximate", roughly(clock)
+            return "approximate", roughly(clock), note
         if isinstance(engine, VariableElimination):
             _spent += now() - start
-        return engine.name, found
+        return engine.name, found, note
 
     def _affordable(
         self, engine: Exact, problem: Problem, question: Question, targets: Sequence[str] | None
@@ -248,6 +266,8 @@ class Auto:
         elif memory is not None:
             memory[SMALL_TREE] = True
         seconds = plan.total * passes / TREE_RATE
+        if seconds > GPU_SECONDS and self.device is None and gpu() is not None:
+            return self._sliced()
         if self.time_limit is not None and seconds > SLACK * self.time_limit:
             raise TooLarge(
                 f"an exact answer would take about {seconds:,.0f} s, over time_limit={self.time_limit:g}",
@@ -286,6 +306,12 @@ class Auto:
         limit = wait if self.time_limit is None else min(wait, self.time_limit)
         return self._tree() if seconds > limit else elimination
 
+    def _sliced(self) -> "SlicedElimination":
+        from markovia.inference.sliced.sliced_elimination import SlicedElimination
+
+        limit = PATIENCE if self.time_limit is None else self.time_limit
+        return SlicedElimination(device=self.device, max_bytes=self.max_bytes, time_limit=limit)
+
     def _tree(self) -> "JunctionTree":
         return _junction_tree(self.max_bytes)
 
@@ -297,14 +323,23 @@ def _junction_tree(max_bytes: float | None) -> "JunctionTree":
     return JunctionTree(max_bytes=max_bytes)
 
 
-def _signed(engine: str, found: Tables) -> Tables:
+def _signed(engine: str, found: Tables, note: str) -> Tables:
     """Return tables whose record says who answered."""
-    return found if found.record.engine else Tables(found.tables, found.log_mass, _by(engine, found.record))
+    if found.record.engine and not note:
+        return found
+    return Tables(found.tables, found.log_mass, _by(engine, found.record, note))
 
 
-def _by(engine: str, record: Record) -> Record:
-    """Return a record that says who answered."""
+def _by(engine: str, record: Record, note: str) -> Record:
+    """Return a record that says who answered, and why if there is something to say."""
+    if note:
+        record = replace(record, note=f"{record.note}; {note}" if record.note else note)
     return record if record.engine else replace(record, engine=engine)
+
+
+def _entries(problem: Problem, targets: Sequence[str] | None) -> float:
+    """Return the table entries of elimination in an order that is found quickly."""
+    return sum(VariableElimination().planned(Net(problem.parts(targets))).sizes)
 
 
 def _needs_elimination(problem: Problem, question: Question, targets: Sequence[str] | None) -> bool:

@@ -1,8 +1,9 @@
 """Many rows of evidence at once: a log mass and posteriors for each.
 
 Method: a clique tree is compiled for the batch (`markovia.inference.exact.row_programs`), and the rows run side by side in
-compiled code; each passes messages over what its own missing cells leave of the tree. Equal rows of a stretch are
-answered once where their codes fit a number. What the kernel gives back (a table too large for its room, a product out
+compiled code, or on a GPU where one was asked for, or where the rest of the rows would take the processor long. Each row
+passes messages over what its own missing cells leave of the tree. On the processor equal rows of a stretch are answered
+once where their codes fit a number. What the kernel gives back (a table too large for its room, a product out
 of range) and what it does not do (other engines, structured conditionals too wide to be written out) is asked of the
 engine row by row.
 Reference: Lauritzen & Spiegelhalter (1988).
@@ -10,7 +11,9 @@ Cost: for each row the clique tables over its missing variables; memory for one 
 Use it through `predict`, `predict_proba`, `marginals`, `log_evidence` and `log_prob` on data frames.
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import is_
 from typing import Any, NamedTuple
 
@@ -20,10 +23,11 @@ from markovia.factors.tables.evidence import Finding
 from markovia.inference.choosing.auto import Auto
 from markovia.inference.engine import Engine
 from markovia.inference.exact.junction_tree import JunctionTree
-from markovia.inference.exact.row_programs import MISSING, RowProgram, compile_rows
+from markovia.inference.exact.row_programs import MISSING, Ran, RowProgram, compile_rows
 from markovia.inference.problem import Problem
 from markovia.runtime.array_types import Array, Codes
 from markovia.runtime.clock import now
+from markovia.runtime.devices import Device, gpu, on_device, usable_gpu
 
 ANSWER = "markovia.kernels.clique_trees.evidence_rows:answer_rows"
 LOAD_SECONDS, COMPILE_SECONDS = 1.0, 20.0
@@ -33,6 +37,9 @@ PIECE_SECONDS = 6e-5
 STRETCH_SECONDS = 0.3
 """How long a stretch of rows runs before the progress bar moves and the run can be interrupted."""
 FIRST_STRETCH, LONGEST_STRETCH = 2048, 1 << 16
+FIRST_ON_GPU, LONGEST_ON_GPU = 1 << 16, 1 << 18
+GPU_SECONDS, GPU_START = 0.5, 3.0
+"""What the processor would still take when the GPU takes over unasked, where CuPy is loaded and where it is not."""
 KEPT_PROGRAMS = 8
 
 
@@ -55,7 +62,7 @@ def compiled_for(
         or not len(table)
     ):
         return None
-    if not _kernel_loaded():
+    if not (_device(engine) == "gpu" and gpu()) and not _kernel_loaded():
         wait = LOAD_SECONDS if _kernel_on_disk() else COMPILE_SECONDS
         if _few(table, int(wait / (PIECE_SECONDS * max(1, len(problem.pieces))))):
             return None
@@ -110,17 +117,25 @@ def answers(
     if program is None:
         yield _row_by_row(problem, engine, targets, columns, table, advance, to_the_end)
         return
-    first, stretch = 0, FIRST_STRETCH
+    device = _device(engine)
+    on_gpu = device == "gpu" and usable_gpu() is not None
+    first, stretch = 0, FIRST_ON_GPU if on_gpu else FIRST_STRETCH
     while first < len(table):
         start = now()
         last = min(len(table), first + stretch)
-        codes = np.ascontiguousarray(table[first:last], dtype=np.int32)
-        where = None
-        if program.radix is not None:
-            keys = codes.astype(np.int64) @ program.radix
-            _, index, where = np.unique(keys, return_index=True, return_inverse=True)
-            codes = codes[index]
-        log_mass, found, status = program.run(codes)
+        codes, where = table[first:last], None
+        ran: Ran | None = None
+        if on_gpu:
+            ran = on_device(partial(program.run_on_gpu, codes), lambda: None)
+        if ran is None:
+            device, on_gpu = "cpu" if on_gpu else device, False  # a GPU that failed is not asked again
+            codes = np.ascontiguousarray(codes, dtype=np.int32)
+            if program.radix is not None:
+                keys = codes.astype(np.int64) @ program.radix
+                _, index, where = np.unique(keys, return_index=True, return_inverse=True)
+                codes = codes[index]
+            ran = program.run(codes)
+        log_mass, found, status = ran
         for r in np.flatnonzero(status):
             row = row_problem(problem, columns, codes[r])
             log_mass[r], found[r] = (
@@ -130,8 +145,10 @@ def answers(
             log_mass, found = log_mass[where], found[where]
         yield Answers(first, last, log_mass, found)
         advance(last - first)
-        seconds = now() - start
-        stretch = int(min(LONGEST_STRETCH, 4 * stretch, max(64, (last - first) * STRETCH_SECONDS / seconds)))
+        a_row = (now() - start) / (last - first)
+        on_gpu = on_gpu or (device is None and _gpu_pays((len(table) - last) * a_row))
+        longest = LONGEST_ON_GPU if on_gpu else LONGEST_STRETCH
+        stretch = int(min(longest, 4 * stretch, max(64, STRETCH_SECONDS / a_row)))
         first = last
 
 
@@ -192,7 +209,17 @@ def _ask(problem: Problem, engine: Engine, targets: Sequence[str], width: int) -
     return log_mass, np.concatenate(parts)
 
 
-# -- is it worth loading? ----------------------------------------------------------------------------------------
+# -- where, and is it worth loading? -----------------------------------------------------------------------------
+
+
+def _device(engine: Engine) -> Device | None:
+    """Return the device that an engine was given; None lets `answers` choose."""
+    return getattr(engine, "device", None)
+
+
+def _gpu_pays(seconds: float) -> bool:
+    """Say whether there is a GPU, and what is left would take the processor so long that it is worth its start."""
+    return seconds > (GPU_SECONDS if "cupy" in sys.modules else GPU_START) and gpu() is not None
 
 
 def _kernel_loaded() -> bool:

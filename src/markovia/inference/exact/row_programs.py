@@ -9,8 +9,10 @@ Cost: one order search and one copy of the tables. `markovia.inference.choosing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +20,11 @@ from numpy.typing import NDArray
 from markovia.factors.tables.conditional import Conditional, ConditionalTable
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
+from markovia.inference.exact.device_rows import DeviceRows
 from markovia.inference.exact.tree_plan import TreeStructure, plan_for, scope_of
 from markovia.inference.problem import Piece, Problem
 from markovia.kernels.clique_trees.program_sections import FACTOR_HOME, SLOT
-from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.array_types import Array, Codes, Ints
 from markovia.runtime.threads import in_parallel, thread_count
 
 MISSING = -1
@@ -30,6 +33,9 @@ ROOM = 1 << 22
 """Entries of a thread's room at most; a row that needs more is asked of the engine."""
 WRITTEN_OUT = 1 << 22
 """Entries up to which a structured conditional is written out as a table."""
+
+Ran: TypeAlias = tuple[Array, Array, NDArray[np.int8]]
+"""Log masses, posteriors and statuses of rows."""
 
 
 class RowProgram:
@@ -55,7 +61,7 @@ class RowProgram:
         self.radix = radix
         self.room = int(tree[0]) + int(min(3.0 * entries + 64.0, ROOM))
 
-    def run(self, codes: NDArray[np.int32]) -> tuple[Array, Array, NDArray[np.int8]]:
+    def run(self, codes: NDArray[np.int32]) -> Ran:
         """Return log masses, posteriors and statuses of rows of state codes."""
         from markovia.kernels.clique_trees.evidence_rows import NUMBERS, answer_rows, room_for
 
@@ -74,6 +80,24 @@ class RowProgram:
 
         in_parallel(part, range(0, n, share), lambda: (np.empty(work, dtype=np.int64), np.empty(self.room)))
         return log_mass + self.log_scale, out.reshape(n, self.width), status
+
+    def run_on_gpu(self, codes: Codes) -> Ran:
+        """Answer as `run` does, on the GPU; the processor takes the rows that are too much for it.
+
+        Raises
+        ------
+        DeviceFailure
+            If the GPU fails.
+        """
+        log_mass, found, status = self._on_gpu.run(codes)
+        left = np.flatnonzero(status > 1)
+        if len(left):
+            log_mass[left], found[left], status[left] = self.run(codes[left].astype(np.int32))
+        return log_mass, found, status
+
+    @cached_property
+    def _on_gpu(self) -> DeviceRows:
+        return DeviceRows(self)
 
 
 def compile_rows(

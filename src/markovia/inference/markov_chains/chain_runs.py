@@ -25,6 +25,7 @@ from markovia.kernels.sampling.sampler_records import DrawPlan
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Count, CountOrNone, TimeLimit, Whole, WholeSeed
 from markovia.runtime.clock import Clock, now
+from markovia.runtime.devices import Device
 from markovia.runtime.threads import in_parallel
 
 if TYPE_CHECKING:
@@ -125,6 +126,8 @@ class ChainDetails:
         Of parallel tempering: the ladder, and the share of exchanges accepted between neighbours.
     mean_cluster
         Of Swendsen-Wang: variables in a cluster.
+    device
+        What computed the draws.
     """
 
     chains: int
@@ -140,6 +143,7 @@ class ChainDetails:
     temperatures: tuple[float, ...] | None = None
     swap_acceptance: tuple[float, ...] | None = None
     mean_cluster: float | None = None
+    device: Device = "cpu"
 
 
 @dataclass

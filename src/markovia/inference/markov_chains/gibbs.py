@@ -23,7 +23,8 @@ from markovia.inference.markov_chains.block_gibbs import (
     make_blocks,
     two_colours,
 )
-from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainSetUp, Stepper
+from markovia.inference.markov_chains.device_chains import DeviceChainEngine, DeviceSweeps
 from markovia.kernels.sampling.sampler_records import BinaryPairs, DrawPlan
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
@@ -42,7 +43,7 @@ LARGE = 100_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gibbs(ChainEngine):
+class Gibbs(DeviceChainEngine):
     """Draw from the posterior one variable (or block) at a time, in several chains.
 
     Parameters
@@ -60,6 +61,10 @@ class Gibbs(ChainEngine):
         bipartite graph in turn. "trees" draws, each sweep, new random induced forests and samples each exactly. A list
         of lists of names samples each such block exactly given the rest, by forward filtering where it is a forest, by
         enumeration where it is small, or else by exact inference; other variables are updated singly.
+    device
+        "cpu", "gpu", or None: the GPU where there is one and the model has 20,000 variables or more. There a sweep
+        goes colour by colour and has random numbers of its own, so the same seed gives other draws. Variables at random
+        and blocks other than "red-black" stay on the processor.
 
     Examples
     --------
@@ -85,25 +90,30 @@ class Gibbs(ChainEngine):
             raise InvalidArgument("blocks= fixes the order of updates; leave scan= out, or blocks=None")
 
     def _stepper(self, run: ChainSetUp) -> Stepper:
-        graph = run.graph
-        if self.blocks == "auto":
-            tied = tied_blocks(graph, TIED_STATES) if self.scan == "systematic" else []
-            if tied:
-                return make_blocks([[graph.names[i] for i in block] for block in tied], run)
-        elif self.blocks is not None and self.blocks != "red-black":
-            return make_blocks(self.blocks, run)
+        graph, blocks = run.graph, None if self.blocks in ("auto", "red-black") else self.blocks
+        if self.blocks == "auto" and self.scan == "systematic":
+            blocks = [[graph.names[i] for i in block] for block in tied_blocks(graph, TIED_STATES)] or None
+        random = self.scan == "random"
+        why = "blocks are drawn one by one" if blocks else "scan='random' draws one by one" if random else ""
+        on_gpu = self._on_gpu(run, why)
+        if blocks is not None:
+            return make_blocks(blocks, run)
         colours: list[Ints] | None = None
         if self.blocks == "red-black":
             colours = two_colours(graph)
-        elif self.scan == "chromatic":
+        elif on_gpu or self.scan == "chromatic":
             colours = colour_classes(graph)
-        settings = (run, colours, self.scan == "random", self.threads)
+        if on_gpu and colours:
+            return DeviceSweeps(run, colours)
+        settings = (run, colours, random, self.threads)
         pairs = None if run.wanted.joint else binary_pairs(graph)
         return TableStepper(*settings) if pairs is None else BinaryStepper(*settings, pairs)
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
         if isinstance(stepper, BlockStepper):
             return replace(run, blocks=stepper.drawn_by, forest_share=stepper.forest_share)
+        if isinstance(stepper, DeviceSweeps):
+            return replace(super()._details(run, stepper, chains), colours=len(stepper.colours))
         assert isinstance(stepper, SweepStepper)
         colours = stepper.colours
         return replace(run, kernel=stepper.kernel, colours=None if colours is None else len(colours))
@@ -322,7 +332,8 @@ def colour_classes(graph: FlatGraph) -> list[Ints]:
     """Return groups of variables that share no table, by greedy colouring in the order of most neighbours."""
     from markovia.kernels.sampling.gibbs import colour
 
-    ptr, other = graph.neighbours()
+    pairs = bool((graph.arity == 2).all())
+    ptr, other = (graph.edge_ptr, graph.scope[graph.edges ^ 1]) if pairs else graph.neighbours()
     order = np.argsort(-np.diff(ptr), kind="stable")
     colours = colour(ptr.astype(np.int64), other.astype(np.int64), order)
     return [np.flatnonzero(colours == c) for c in range(int(colours.max(initial=-1)) + 1)]

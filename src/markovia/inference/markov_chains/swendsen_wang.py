@@ -15,7 +15,8 @@ import numpy as np
 
 from markovia.errors import Unanswered
 from markovia.inference.flat_graphs.flat_graph import FlatGraph
-from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainEngine, ChainSetUp, Stepper
+from markovia.inference.markov_chains.chain_runs import ChainDetails, ChainSetUp, Stepper
+from markovia.inference.markov_chains.device_chains import DeviceChainEngine, DeviceClusters
 from markovia.kernels.sampling.sampler_records import DrawPlan, PottsBonds
 from markovia.runtime.array_types import Array, Ints
 
@@ -26,7 +27,7 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class SwendsenWang(ChainEngine):
+class SwendsenWang(DeviceChainEngine):
     """Draw from an attractive Ising or Potts model cluster by cluster.
 
     Parameters
@@ -36,6 +37,9 @@ class SwendsenWang(ChainEngine):
         (Wolff), as often a sweep as it takes to reach every variable once on average, measured in the burn-in.
     draws, burn_in, thin, chains, rao_blackwell, seed, time_limit, progress, threads
         As in `Gibbs`.
+    device
+        "cpu", "gpu", or None: the GPU where there is one and the model has 20,000 variables or more. It has random
+        numbers of its own, so the same seed gives other draws there. Single clusters stay on the processor.
 
     Raises
     ------
@@ -56,9 +60,14 @@ class SwendsenWang(ChainEngine):
     clusters: Literal["all", "one"] = "all"
 
     def _stepper(self, run: ChainSetUp) -> Stepper:
-        return ClusterStepper(run, potts_form(run.graph), self.clusters == "one")
+        model, wolff = potts_form(run.graph), self.clusters == "one"
+        if self._on_gpu(run, "clusters='one' moves one after the other" if wolff else ""):
+            return DeviceClusters(run, model)
+        return ClusterStepper(run, model, wolff)
 
     def _details(self, run: ChainDetails, stepper: Stepper, chains: "list[Chain]") -> ChainDetails:
+        if isinstance(stepper, DeviceClusters):
+            return replace(super()._details(run, stepper, chains), mean_cluster=stepper.mean_cluster)
         assert isinstance(stepper, ClusterStepper)
         tally = np.sum(stepper.tallies, axis=0)
         n, mean = len(stepper.arrays.cards), float(tally[0] / max(tally[1], 1.0))
@@ -88,7 +97,8 @@ def potts_form(graph: FlatGraph) -> Potts:
         If that is not possible, or a coupling is repulsive.
     """
     said = "engine 'swendsen-wang' is for attractive Ising and Potts models"
-    used = np.unique(graph.scope) if len(graph.scope) else np.arange(min(1, len(graph.variables)))
+    n = len(graph.variables)
+    used = np.flatnonzero(np.bincount(graph.scope, minlength=n)) if len(graph.scope) else np.arange(min(1, n))
     q = int(graph.cards[used].max(initial=1))
     if (graph.arity != 2).any():
         f = int(np.argmax(graph.arity != 2))
@@ -97,17 +107,16 @@ def potts_form(graph: FlatGraph) -> Potts:
     if (graph.cards[used] != q).any():
         raise Unanswered(f"{said}, whose coupled variables all have equally many states; use engine='gibbs'")
     width = int(graph.cards.max(initial=1))
-    field = np.full((len(graph.variables), width), -np.inf)
-    for i in range(len(graph.variables)):
-        field[i, : graph.cards[i]] = graph.log_unary[graph.starts[i] : graph.starts[i + 1]]
+    field = np.full((n, width), -np.inf)
+    field[np.arange(width) < graph.cards[:, None]] = graph.log_unary
     logs = graph.log_values.reshape(-1, q, q) if graph.n_factors else np.zeros((0, q, q))
     first, second = graph.scope[0::2], graph.scope[1::2]
     with np.errstate(invalid="ignore"):
         if q == 2:
             a, b, c, d = logs[:, 0, 0], logs[:, 0, 1], logs[:, 1, 0], logs[:, 1, 1]
             skew = np.where(np.isneginf(b) & np.isneginf(c), 0.0, c - b)
-            np.add.at(field[:, 1], first, (d - a + skew) / 2)
-            np.add.at(field[:, 1], second, (d - a - skew) / 2)
+            field[:, 1] += np.bincount(first, (d - a + skew) / 2, n)
+            field[:, 1] += np.bincount(second, (d - a - skew) / 2, n)
             ratio = (b + c - a - d) / 2
             odd = ~np.isfinite(d - a) | ~np.isfinite(skew)
         else:

@@ -18,6 +18,7 @@ import numpy as np
 from markovia.factors.tables.factor import Factor
 from markovia.inference.approximate import Approximate
 from markovia.inference.flat_graphs.possibility import proved_impossible
+from markovia.inference.message_passing.device_messages import GPU_FROM, device_messages, why_not_here
 from markovia.inference.message_passing.message_graph import MessageGraph, message_graph, remember, remembered
 from markovia.inference.message_passing.schedules import (
     LOG_SUM,
@@ -34,21 +35,24 @@ from markovia.inference.problem import Problem
 from markovia.inference.result import Course, LogMass, Ranked, Record, Tables
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Count, Damping, FromZero, TimeLimit, WholeSeed
+from markovia.runtime.devices import Device, gpu, on_device, say_instead, usable_gpu
 
 ADVICE = "try damping=0.5, schedule='residual', or engine='generalized-bp' or 'gibbs'"
 
 
 @dataclass(frozen=True)
 class LoopyDetails:
-    """The schedule of the messages, damping, the numbers they are in ("linear" or "log"), and how far they moved.
+    """The schedule of the messages, damping, the numbers they are in ("linear" or "log"), how far they moved, and where.
 
-    The trace holds pairs: after how many iterations, and the largest change of a message in the last of them.
+    The trace holds pairs: after how many iterations, and the largest change of a message in the last of them. `device`
+    says what computed the messages.
     """
 
     schedule: str
     damping: float
     domain: str
     trace: tuple[tuple[int, float], ...] = ()
+    device: Device = "cpu"
 
     @property
     def course(self) -> Course | None:
@@ -84,6 +88,10 @@ class LoopyBP(Approximate):
     absorb
         Multiply tables over variables that all occur in another table into that one first: fewer loops and better
         answers. False keeps the factor graph as it is.
+    device
+        "cpu", "gpu", or None: the GPU where there is one and the model has 100,000 variables or more. There
+        "sequential" means one colour of the edges after the other. "residual", "log", forests and models with tables over
+        three variables or more stay on the processor.
 
     Examples
     --------
@@ -107,6 +115,7 @@ class LoopyBP(Approximate):
     seed: WholeSeed = None
     restarts: FromZero = 0
     absorb: bool = True
+    device: Device | None = None
 
     name: ClassVar[str] = "loopy-bp"
     answers: ClassVar[frozenset[str]] = frozenset({"joint", "marginals", "log_mass", "best"})
@@ -188,7 +197,7 @@ class LoopyBP(Approximate):
             self.seed,
         )
         kind = SUM if self.domain == "linear" else LOG_SUM
-        best = propagate(graph, kind, settings)
+        best = self._propagate(graph, kind, settings)
         found = _weighed(graph, best)
         if kind == SUM and found.log_mass == -np.inf and np.isfinite(graph.log_scale):
             kind = LOG_SUM
@@ -198,10 +207,29 @@ class LoopyBP(Approximate):
             if found.messages.converged:
                 break
             fresh = replace(settings, init="random", seed=(self.seed or 0) + 1 + again)
-            other = _weighed(graph, propagate(graph, kind, fresh))
+            other = _weighed(graph, self._propagate(graph, kind, fresh))
             if other.messages.error < found.messages.error:
                 found = other
         return found
+
+    def _propagate(self, graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Messages:
+        """Run messages where they run best."""
+
+        def here() -> Messages:
+            return propagate(graph, kind, settings)
+
+        def there() -> Messages:
+            return device_messages(graph, settings)
+
+        few = self.device is None and len(graph.flat.cards) < GPU_FROM
+        if few or self.device == "cpu" or graph.is_forest or not np.isfinite(graph.log_scale):
+            return here()
+        refused = why_not_here(graph, kind, self.schedule)
+        if refused and self.device == "gpu":
+            say_instead(f'device="gpu": {refused}; the processor answers')
+        if refused or (usable_gpu() if self.device == "gpu" else gpu()) is None:
+            return here()
+        return on_device(there, here)
 
     def _record(self, graph: MessageGraph, found: "BetheBeliefs") -> Record:
         messages = found.messages
@@ -216,6 +244,7 @@ class LoopyBP(Approximate):
                 self.damping,
                 "linear" if messages.kind == SUM else "log",
                 messages.trace,
+                messages.device,
             ),
         )
 

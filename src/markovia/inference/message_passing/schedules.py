@@ -21,6 +21,7 @@ from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import NumberRange
 from markovia.runtime.clock import now
+from markovia.runtime.devices import Device
 from markovia.runtime.threads import in_parallel, thread_count
 
 Schedule = Literal["flooding", "sequential", "residual"]
@@ -64,6 +65,8 @@ class Messages:
         Whether no message vanished. If one did, no configuration has any weight.
     trace
         How far the messages moved, after how many iterations.
+    device
+        What computed them.
     """
 
     kind: int
@@ -74,6 +77,7 @@ class Messages:
     error: float
     possible: bool
     trace: tuple[tuple[int, float], ...] = ()
+    device: Device = "cpu"
 
 
 def propagate(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Messages:
@@ -105,7 +109,7 @@ class _ScheduleRun:
         self.kind = kind
         self.settings = settings
         outgoing = np.full(int(graph.message_ptr[-1]), 1.0 if kind == SUM else 0.0)
-        self.buffers = message_buffers(graph, _start(graph, kind, settings), outgoing)
+        self.buffers = message_buffers(graph, first_messages(graph, kind, settings), outgoing)
         self.started = now()
         self.rounds = 0
         self.error = 0.0
@@ -270,7 +274,7 @@ def send(
     return int(made), float(moved)
 
 
-def _start(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Array:
+def first_messages(graph: MessageGraph, kind: int, settings: ScheduleSettings) -> Array:
     """Return the first messages."""
     sizes = graph.flat.cards[graph.scope]
     if settings.init == "uniform":

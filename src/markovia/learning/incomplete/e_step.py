@@ -64,7 +64,8 @@ class ExpectedCounter:
         The rows. Variables without a column are missing everywhere.
     engine
         "auto" sums exactly on clique trees and asks loopy belief propagation where a clique would be too large;
-        "junction-tree" never approximates; any other engine is asked for every distinct case.
+        "junction-tree" never approximates; any other engine is asked for every distinct case. Exact sums run on the
+        engine's `device`, by default on a GPU where there is one and the processor takes long.
     seed
         For engines that draw.
     """
@@ -79,7 +80,12 @@ class ExpectedCounter:
         self.families = tuple(families)
         self.engine = get_engine(engine)
         treated = self.engine.name in ("auto", *EXACT)
-        self.rows = IncompleteRows(TableLayout.of_families(families), table, LARGEST if treated else 0)
+        self.rows = IncompleteRows(
+            TableLayout.of_families(families),
+            table,
+            LARGEST if treated else 0,
+            getattr(self.engine, "device", None),
+        )
         self._wide: Any = None
         if len(self.rows.wide):
             from markovia.learning.incomplete.approximate_counts import WideCases

@@ -7,10 +7,12 @@ of any length costs its cliques and no more. Families that a row observes whole 
 Reference: Lauritzen (1995), The EM algorithm for graphical association models with missing data; Lauritzen &
 Spiegelhalter (1988) for the trees.
 Cost: of the layout, the missing cells times the families around each; of an expectation, for each distinct case the
-entries of its cliques times the families in them.
+entries of its cliques times the families in them. A GPU takes the expectations where one is asked for, or where there is one
+and the processor takes long (`markovia.learning.incomplete.device_counts`).
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
 from itertools import pairwise
 from math import prod
 from typing import Any
@@ -24,10 +26,13 @@ from markovia.factors.tables.conditional import Conditional
 from markovia.factors.tables.variable import Variable
 from markovia.kernels.incomplete.incomplete_records import DecodedCases, NetworkFamilies
 from markovia.kernels.plain_code import either
+from markovia.learning.incomplete.device_counts import CaseSums, DeviceCounts
 from markovia.learning.incomplete.missing_groups import number_cases, places_of, split_rows, starts_of
 from markovia.learning.incomplete.pattern_maps import with_maps
 from markovia.learning.tables.table_learner import NodeFamily
 from markovia.runtime.array_types import Array, Ints
+from markovia.runtime.clock import now
+from markovia.runtime.devices import Device, gpu, on_device, usable_gpu
 from markovia.runtime.threads import in_parallel
 
 LARGEST = 1 << 20
@@ -36,6 +41,8 @@ SHARES = 16
 """Parts that the cases are split into for threads; fixed, so that sums do not depend on the number of threads."""
 QUICK = 2e5
 """Work below which threads do not pay."""
+GPU_SECONDS = 0.3
+"""What an expectation takes the processor when the next ones go to a GPU unasked."""
 
 
 class TableLayout:
@@ -102,10 +109,18 @@ class IncompleteRows:
         The rows; variables without a column are missing in every row.
     largest
         Entries of the largest clique that is summed exactly; components that need a larger one are `wide`.
+    device
+        What expectations run on; by default the GPU where there is one and it pays.
     """
 
-    def __init__(self, layout: TableLayout, table: CodedTable, largest: int = LARGEST) -> None:
-        self.layout = layout
+    def __init__(
+        self,
+        layout: TableLayout,
+        table: CodedTable,
+        largest: int = LARGEST,
+        device: Device | None = None,
+    ) -> None:
+        self.layout, self.device = layout, device
         self.codes = full_codes(layout.variables, table)
         self.given_weights = table.weights
         self.weights = np.ones(table.n_rows) if table.weights is None else table.weights
@@ -132,14 +147,47 @@ class IncompleteRows:
 
         With weights, one a row, rows count by these, and cases without any weight are left alone.
         """
-        cases, ends, work = self.cases, self._ends, self.cost.sum()
-        listed = np.arange(len(cases.pattern))
+        weight = self.cases.weight if weights is None else self._weighed(weights)
+        on_gpu = self._expect_on_gpu(theta, weight)
+        start, listed, total = now(), None, 0.0
+        if on_gpu is not None:
+            if on_gpu.impossible >= 0:
+                return -np.inf, on_gpu.impossible
+            counts += on_gpu.counts
+            total, listed = on_gpu.log_mass, self._there.left
         if weights is not None:
-            known = np.flatnonzero(cases.of >= 0)
-            rows = weights[self.groups.row[known]]
-            each = np.bincount(cases.of[known], rows, minlength=len(listed)).astype(np.float64)
-            listed = np.flatnonzero(each > 0)
-            cases = cases._replace(pattern=cases.pattern[listed], weight=each[listed], at=cases.at[listed])
+            listed = np.flatnonzero(weight > 0) if listed is None else listed[weight[listed] > 0]
+        log_mass, bad = self._expect_here(theta, counts, weight, listed)
+        if on_gpu is None and self.device is None and now() - start > GPU_SECONDS and gpu():
+            self.device = "gpu"
+        return total + log_mass, bad
+
+    def _weighed(self, weights: Array) -> Array:
+        """Return the weights of cases, given those of rows."""
+        known = np.flatnonzero(self.cases.of >= 0)
+        rows = weights[self.groups.row[known]]
+        return np.bincount(self.cases.of[known], rows, minlength=len(self.cases.pattern)).astype(np.float64)
+
+    def _expect_on_gpu(self, theta: Array, weight: Array) -> CaseSums | None:
+        """Return what the GPU says of all cases but those that are left to the processor; None without a GPU."""
+        if self.device != "gpu" or usable_gpu() is None:
+            return None
+        found: CaseSums | None = on_device(partial(self._there.expect, theta, weight), lambda: None)
+        if found is None:
+            self.device = "cpu"
+        return found
+
+    @cached_property
+    def _there(self) -> DeviceCounts:
+        return DeviceCounts(self.cases, self.trees)
+
+    def _expect_here(
+        self, theta: Array, counts: Array, weight: Array, listed: Ints | None
+    ) -> tuple[float, int]:
+        """Add the expected counts of the listed cases, by default of all, on the processor."""
+        cases, ends, work = self.cases, self._ends, self.cost.sum()
+        if listed is not None:
+            cases = cases._replace(pattern=cases.pattern[listed], weight=weight[listed], at=cases.at[listed])
             ends, work = self._shares(self.cost[listed]), self.cost[listed].sum()
         expect_cases = either("markovia.kernels.incomplete.expected_counts:expect_cases", 3 * work)
 
@@ -152,7 +200,7 @@ class IncompleteRows:
         total = 0.0
         for own, log_mass, bad in found:
             if bad >= 0:
-                return -np.inf, int(listed[bad])
+                return -np.inf, bad if listed is None else int(listed[bad])
             counts += own
             total += log_mass
         return total, -1
@@ -206,7 +254,8 @@ class IncompleteRows:
         layout = self.layout
         table = CodedTable(list(layout.variables), codes, self.given_weights if weights is None else weights)
         numbers = range(len(layout.scopes)) if listed is None else listed.tolist()
-        counts = table.counts([tuple(layout.names[v] for v in layout.scopes[f]) for f in numbers])
+        asked = [tuple(layout.names[v] for v in layout.scopes[f]) for f in numbers]
+        counts = table.counts(asked, self.device or "cpu")
         found = np.zeros(int(layout.arrays.table_at[-1]))
         for f, own in zip(numbers, counts, strict=True):
             found[layout.arrays.table_at[f] : layout.arrays.table_at[f + 1]] = np.ravel(own)

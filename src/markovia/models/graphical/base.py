@@ -16,6 +16,7 @@ from markovia.factors.quantities.quantity import Quantity
 from markovia.factors.tables.factor import Factor, product
 from markovia.factors.tables.variable import Variable
 from markovia.inference.engine import (
+    BEYOND_TABLES,
     CLOSED,
     TABLES,
     Engine,
@@ -23,6 +24,7 @@ from markovia.inference.engine import (
     best_question,
     engine_for,
     get_engine,
+    refuse_gpu,
 )
 from markovia.inference.gaussian.strong_elimination import log_integral
 from markovia.inference.posterior import Explanation, Marginals, Posterior, RowMarginals
@@ -33,6 +35,7 @@ from markovia.runtime import ports
 from markovia.runtime.array_types import Array
 from markovia.runtime.checks import Choice, check
 from markovia.runtime.clock import Stopwatch
+from markovia.runtime.devices import Device
 from markovia.runtime.keyword_advice import guided
 from markovia.runtime.seeds import generator
 
@@ -61,6 +64,7 @@ class GraphicalModel(ModelCore):
         engine: str | Engine = "auto",
         time_limit: float | None = None,
         missing: Literal["refuse", "impute"] = "refuse",
+        device: Device | None = None,
     ) -> Posterior:
         """Return the posterior of one variable, or the joint posterior of several.
 
@@ -79,6 +83,10 @@ class GraphicalModel(ModelCore):
             Seconds that "auto" (or an approximate engine) may take. An exact engine has no such setting.
         missing
             What NaN in an array of numbers means: an error, or entries to infer along with everything else ("impute").
+        device
+            Where tables are computed. By default the engine chooses, and "auto" takes a GPU where there is one and it pays;
+            "cpu" never takes it. "gpu" asks for it; where there is none, a warning says so and the processor answers.
+            `markovia info` shows what there is.
 
         Returns
         -------
@@ -102,9 +110,12 @@ class GraphicalModel(ModelCore):
         yes   0.707928
         """
         names = self._names(targets)
+        if device is not None:
+            engine = get_engine(engine, None, device)
         if hasattr(given, "program"):
             from markovia.models.graphical import drawn_rows
 
+            refuse_gpu(engine, BEYOND_TABLES)
             return cast("Posterior", drawn_rows.predicted_posterior(self, given, names))
         problem = self._unfolded(given, engine, names, missing)
         fixed = self._observed(problem, names)
@@ -133,6 +144,7 @@ class GraphicalModel(ModelCore):
         time_limit: float | None = None,
         *,
         missing: Literal["refuse", "impute"] = "refuse",
+        device: Device | None = None,
     ) -> Marginals: ...
 
     @overload
@@ -144,6 +156,8 @@ class GraphicalModel(ModelCore):
         progress: bool | None = None,
         time_limit: float | None = None,
         impossible: Impossible = "raise",
+        *,
+        device: Device | None = None,
     ) -> RowMarginals: ...
 
     @guided
@@ -156,6 +170,7 @@ class GraphicalModel(ModelCore):
         time_limit: float | None = None,
         impossible: Impossible = "raise",
         missing: Literal["refuse", "impute"] = "refuse",
+        device: Device | None = None,
     ) -> Marginals | RowMarginals:
         """Return the posterior of every unobserved variable (or of the named ones), by name.
 
@@ -174,7 +189,7 @@ class GraphicalModel(ModelCore):
             As in `query`; not for rows.
         impossible
             For rows, what becomes of one of probability zero: "raise", "nan" (no answer) or "prior" (without evidence).
-        missing
+        missing, device
             As in `query`.
 
         Returns
@@ -196,6 +211,8 @@ class GraphicalModel(ModelCore):
         1  1.0000  0.0000
         """
         names = None if targets is None else self._names(targets)
+        if device is not None:
+            engine = get_engine(engine, None, device)
         rows = _rows(given)
         if rows is not None:
             tables: RowMarginals = rows.marginals(
@@ -228,6 +245,7 @@ class GraphicalModel(ModelCore):
         m: None = None,
         engine: str | Engine = "auto",
         time_limit: float | None = None,
+        device: Device | None = None,
     ) -> Explanation: ...
 
     @overload
@@ -239,6 +257,7 @@ class GraphicalModel(ModelCore):
         m: int,
         engine: str | Engine = "auto",
         time_limit: float | None = None,
+        device: Device | None = None,
     ) -> list[Explanation]: ...
 
     @guided
@@ -249,6 +268,7 @@ class GraphicalModel(ModelCore):
         m: int | None = None,
         engine: str | Engine = "auto",
         time_limit: float | None = None,
+        device: Device | None = None,
     ) -> Explanation | list[Explanation]:
         """Return the most probable explanation of the evidence.
 
@@ -261,7 +281,7 @@ class GraphicalModel(ModelCore):
             unobserved variable by default.
         m
             Return a list of the m best explanations, best first.
-        engine, time_limit
+        engine, time_limit, device
             As in `query`.
 
         Returns
@@ -277,6 +297,8 @@ class GraphicalModel(ModelCore):
         {'cloudy': 'yes', 'sprinkler': 'no', 'rain': 'yes'}
         """
         asked = None if targets is None else self._names(targets)
+        if device is not None:
+            engine = get_engine(engine, None, device)
         problem = self._unfolded(given, engine, asked)
         names = problem.asked if asked is None else asked
         if m is not None and (not isinstance(m, int | np.integer) or m < 1):
@@ -322,6 +344,8 @@ class GraphicalModel(ModelCore):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
+        *,
+        device: Device | None = None,
     ) -> float: ...
 
     @overload
@@ -331,6 +355,8 @@ class GraphicalModel(ModelCore):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         time_limit: float | None = None,
+        *,
+        device: Device | None = None,
     ) -> Array: ...
 
     @overload
@@ -342,6 +368,7 @@ class GraphicalModel(ModelCore):
         time_limit: float | None = None,
         *,
         by: str,
+        device: Device | None = None,
     ) -> Array: ...
 
     @guided
@@ -352,8 +379,11 @@ class GraphicalModel(ModelCore):
         progress: bool | None = None,
         time_limit: float | None = None,
         by: str | None = None,
+        device: Device | None = None,
     ) -> float | Array:
         """Return log P(evidence); minus infinity if it is impossible.
+
+        The arguments are those of `query` and, for rows, of `marginals`.
 
         With `by="row"`, of a model whose observed nodes are on a plate of rows that are independent given the parameters,
         return one number a row: exact where all else is summed out, else by the weights of the guide's proposals.
@@ -375,7 +405,9 @@ class GraphicalModel(ModelCore):
         [-0.4353, -0.6931]
         """
         if by is not None:
-            return self._row_log_evidence(given, engine, time_limit, by)
+            return self._row_log_evidence(given, engine, time_limit, by, device)
+        if device is not None:
+            engine = get_engine(engine, None, device)
         rows = _rows(given)
         if rows is not None:
             logs: Array = rows.log_prob(self, given, get_engine(engine, time_limit), progress)
@@ -385,14 +417,15 @@ class GraphicalModel(ModelCore):
         mass = float(self._mass(chosen, problem))
         return mass if self.normalised else mass - float(self._normaliser(problem, chosen))
 
-    def _row_log_evidence(self, given: Any, engine: Any, time_limit: float | None, by: str) -> Array:
+    def _row_log_evidence(
+        self, given: Any, engine: Any, time_limit: float | None, by: str, device: Device | None
+    ) -> Array:
         from markovia.inference.densities.engines.amortised import Amortised, row_log_evidence
 
         check("by", by, Choice(("row",)))
         # the same question has the same answer
-        chosen = (
-            Amortised(seed=0, time_limit=time_limit) if engine == "auto" else get_engine(engine, time_limit)
-        )
+        asked: Any = Amortised(seed=0) if engine == "auto" else engine
+        chosen: Any = get_engine(asked, time_limit, device)
         if not isinstance(chosen, Amortised):
             raise InvalidArgument(f"by='row' is answered by engine='amortised', not {chosen.name!r}")
         problem = self._problem(given, "auto", None, "impute")
@@ -405,6 +438,7 @@ class GraphicalModel(ModelCore):
         engine: str | Engine = "auto",
         bounds: Literal[False] = False,
         time_limit: float | None = None,
+        device: Device | None = None,
     ) -> float: ...
 
     @overload
@@ -415,6 +449,7 @@ class GraphicalModel(ModelCore):
         *,
         bounds: Literal[True],
         time_limit: float | None = None,
+        device: Device | None = None,
     ) -> "LogBounds": ...
 
     @guided
@@ -424,6 +459,7 @@ class GraphicalModel(ModelCore):
         engine: str | Engine = "auto",
         bounds: bool = False,
         time_limit: float | None = None,
+        device: Device | None = None,
     ) -> "float | LogBounds":
         """Return the log of the unnormalised mass that agrees with the evidence: log Z without any.
 
@@ -433,7 +469,7 @@ class GraphicalModel(ModelCore):
 
         Parameters
         ----------
-        given, engine, time_limit
+        given, engine, time_limit, device
             As in `query`.
         bounds
             Return a lower and an upper bound instead: the best evidence lower bound of mean field and the bound of
@@ -454,8 +490,11 @@ class GraphicalModel(ModelCore):
         """
         from markovia.inference.variational.log_z_bounds import exact_bounds, log_partition_bounds
 
+        if device is not None:
+            engine = get_engine(engine, None, device)
         problem = self._unfolded(given, engine, ())
         if bounds and problem.kinds <= TABLES:
+            refuse_gpu(engine, "bounds")
             return log_partition_bounds(problem, time_limit=time_limit)
         watch = Stopwatch()
         chosen = engine_for(engine, problem, time_limit, "log_mass")
@@ -502,6 +541,7 @@ class GraphicalModel(ModelCore):
         seed: Any = None,
         engine: str | Engine = "auto",
         inputs: Mapping[str, Any] | None = None,
+        device: Device | None = None,
     ) -> "pd.DataFrame":
         """Draw n rows, from the model or from its posterior given evidence (exact unless the engine says otherwise).
 
@@ -518,6 +558,8 @@ class GraphicalModel(ModelCore):
             Who draws when there is evidence (or the model is undirected).
         inputs
             Constants and covariates of a model with quantities; for predictions, those that are new.
+        device
+            As in `query`.
 
         Examples
         --------
@@ -535,7 +577,10 @@ class GraphicalModel(ModelCore):
         from markovia.models.graphical import drawn_rows
 
         rng = generator(seed)
+        if device is not None:
+            engine = get_engine(engine, None, device)
         if hasattr(given, "program"):
+            refuse_gpu(engine, BEYOND_TABLES)
             return cast("pd.DataFrame", drawn_rows.predictions(self, given, inputs, int(n), rng))
         if inputs is not None and not any(piece.kind == "distribution" for piece in self.pieces()):
             raise InvalidArgument(
@@ -545,6 +590,7 @@ class GraphicalModel(ModelCore):
         if problem.kinds <= CLOSED or problem.findings or "potential" in problem.kinds:
             drawn = self._draw(problem, n, rng, engine_for(engine, problem, question="sample"))
         else:  # nothing that the draws have to agree with: parents first
+            refuse_gpu(engine, BEYOND_TABLES)
             drawn = drawn_rows.simulated(problem, {}, n, rng)
         return cast("pd.DataFrame", drawn_rows.as_rows(problem, drawn, self._variables, int(n)))
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from markovia.inference.engine import Engine, get_engine
 from markovia.models.graphical.arguments import Impossible
 from markovia.models.graphical.base import GraphicalModel
+from markovia.runtime.devices import Device
 from markovia.runtime.keyword_advice import guided
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ class RowVerbs(GraphicalModel):
         engine: str | Engine = "auto",
         progress: bool | None = None,
         inputs: Mapping[str, Any] | None = None,
+        device: Device | None = None,
     ) -> NDArray[np.float64]:
         """Return the log probability of each row; missing cells and columns are summed out.
 
@@ -43,6 +45,8 @@ class RowVerbs(GraphicalModel):
             Whether to show a progress bar; by default on a terminal if it takes long.
         inputs
             Constants and covariates of a model with functions of parents.
+        device
+            As in `query`: by default the engine chooses; "cpu", or "gpu" for a model of tables.
 
         Returns
         -------
@@ -58,7 +62,7 @@ class RowVerbs(GraphicalModel):
         """
         from markovia.models.graphical.data_rows import rows
 
-        return rows.log_prob(self, frame, get_engine(engine), progress, inputs)
+        return rows.log_prob(self, frame, get_engine(engine, None, device), progress, inputs)
 
     @overload
     def predict(
@@ -69,6 +73,7 @@ class RowVerbs(GraphicalModel):
         progress: bool | None = None,
         impossible: Impossible = "raise",
         given: Any = None,
+        device: Device | None = None,
     ) -> "pd.Series[Any]": ...
 
     @overload
@@ -80,6 +85,7 @@ class RowVerbs(GraphicalModel):
         progress: bool | None = None,
         impossible: Impossible = "raise",
         given: Any = None,
+        device: Device | None = None,
     ) -> "pd.DataFrame": ...
 
     @guided
@@ -91,6 +97,7 @@ class RowVerbs(GraphicalModel):
         progress: bool | None = None,
         impossible: Impossible = "raise",
         given: Any = None,
+        device: Device | None = None,
     ) -> "pd.Series[Any] | pd.DataFrame":
         """Return the most probable state of the target for every row, from the row's other cells.
 
@@ -113,7 +120,8 @@ class RowVerbs(GraphicalModel):
         from markovia.models.graphical.data_rows import rows
 
         names = self._names(target)
-        table = rows.predict(self, frame, names, get_engine(engine), progress, impossible, given)
+        chosen = get_engine(engine, None, device)
+        table = rows.predict(self, frame, names, chosen, progress, impossible, given)
         return table[target] if isinstance(target, str) else table
 
     @guided
@@ -125,6 +133,7 @@ class RowVerbs(GraphicalModel):
         progress: bool | None = None,
         impossible: Impossible = "raise",
         given: Any = None,
+        device: Device | None = None,
     ) -> "pd.DataFrame":
         """Return the posterior of the target for every row, one column a state; of a number, its mean and deviation.
 
@@ -146,6 +155,8 @@ class RowVerbs(GraphicalModel):
             In a model with plates: a posterior made of draws, or evidence to draw it from. The rows are then new elements
             of the target's plate, with their covariates (arrays by name, too; None for those of the data), and what is
             predicted are averages of predictive draws.
+        device
+            As in `log_prob`.
 
         Raises
         ------
@@ -165,5 +176,6 @@ class RowVerbs(GraphicalModel):
         from markovia.models.graphical.data_rows import rows
 
         names = self._names(target)
-        table = rows.predict_proba(self, frame, names, get_engine(engine), progress, impossible, given)
+        chosen = get_engine(engine, None, device)
+        table = rows.predict_proba(self, frame, names, chosen, progress, impossible, given)
         return cast("pd.DataFrame", table[target]) if isinstance(target, str) else table

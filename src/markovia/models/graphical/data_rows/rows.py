@@ -19,7 +19,7 @@ from markovia.data.tables.row_sources import MISSING, CodedTable
 from markovia.errors import InvalidArgument
 from markovia.factors.tables.factor import Factor
 from markovia.inference.choosing.evidence_rows import Answers, answers, compiled_for, row_problem
-from markovia.inference.engine import TABLES, Engine, asking
+from markovia.inference.engine import BEYOND_TABLES, TABLES, Engine, asking, refuse_gpu
 from markovia.inference.flat_graphs.possibility import judged_log_mass
 from markovia.inference.flat_graphs.unfolding import unfolded
 from markovia.inference.impossible_evidence import impossible as conflict
@@ -77,12 +77,20 @@ def kinds_of(model: "GraphicalModel") -> frozenset[str]:
     return frozenset([piece.kind for piece in model.pieces()])
 
 
+def _asked_kinds(model: "GraphicalModel", engine: Engine) -> frozenset[str]:
+    """Return the kinds of a model's pieces; refuse those that an engine is to answer on the GPU and cannot."""
+    kinds = kinds_of(model)
+    if not kinds <= TABLES:
+        refuse_gpu(engine, BEYOND_TABLES)
+    return kinds
+
+
 def log_prob(
     model: "GraphicalModel", frame: Any, engine: Engine, progress: bool | None, inputs: Any = None
 ) -> Array:
     """Return the log probability of each row; missing cells and columns are summed out."""
     model = about(model, frame)
-    kinds = kinds_of(model)
+    kinds = _asked_kinds(model, engine)
     if "distribution" in kinds:
         return function_rows.log_prob(model, frame, inputs)
     if inputs is not None:
@@ -169,7 +177,7 @@ def marginals(
 ) -> RowMarginals:
     """Return the posteriors for every row by name; by default of all variables that some row does not observe."""
     model = model if names is None else about(model, frame, names)
-    if not kinds_of(model) <= TABLES:
+    if not _asked_kinds(model, engine) <= TABLES:
         return number_rows.marginals(model, frame, names, engine, impossible)
     data = ordered_rows(frame, _variables(model))
     if names is None:
@@ -180,7 +188,7 @@ def marginals(
 
 def _by_questions(model: "GraphicalModel", engine: Engine) -> bool:
     """Say whether rows are questions of their own: functions of parents, or linear Gaussians and another engine."""
-    kinds = kinds_of(model)
+    kinds = _asked_kinds(model, engine)
     return not kinds <= TABLES and ("distribution" in kinds or not number_rows.answers_together(engine))
 
 
