@@ -34,7 +34,6 @@ from markovia.data.tables.row_sources import CodedTable
 from markovia.inference.choosing import evidence_rows
 from markovia.inference.engine import get_engine
 from markovia.inference.exact.device_rows import DeviceTable
-from markovia.kernels.counting import load
 from markovia.learning.incomplete.incomplete_rows import IncompleteRows, TableLayout
 from markovia.learning.tables.table_learner import NodeFamily
 from markovia.models.graphical.data_rows import rows as model_rows
@@ -56,6 +55,7 @@ PARTS = ("rows", "verbs", "em", "counts")
 def main() -> int:
     options = _arguments()
     warnings.simplefilter("ignore")
+    mk.engines.load_kernels()
     found = devices.gpu()
     print(f"GPU: {found or devices.why_not()}; {thread_count()} threads", flush=True)
     for name in options.networks:
@@ -199,7 +199,6 @@ def em(model: mk.BayesianNetwork, table: np.ndarray) -> None:
 
 def counts(model: mk.BayesianNetwork, codes: np.ndarray) -> None:
     """Measure the tables of all families."""
-    load()
     data = CodedTable([model.variable(v) for v in model.variables], np.ascontiguousarray(codes.T))
     scopes = [(*model.parents(v), v) for v in model.variables]
     here, expected = median(lambda: data.counts(scopes))

@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from tempfile import mkstemp
 from types import ModuleType, SimpleNamespace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ class Module:
 class Kernel:
     """A kernel, in place of `cupy.RawKernel`; `kernel.ptr` is what `cupy.cuda.driver.launchKernel` knows it by."""
 
-    known: ClassVar[dict] = {}
+    known: ClassVar[dict[Any, Any]] = {}
 
     def __init__(self, name, start):
         self.name, self._start = name, start
@@ -223,7 +223,7 @@ OutOfMemoryError.__module__ = "cupy.cuda.memory"
 
 class _Stream:
     ptr = 0
-    null = None
+    null: Any = None
 
     def __init__(self, *_, **__):
         pass
@@ -253,7 +253,7 @@ def _copy(to, start, size, *_):
 
 def small_cupy():
     """Return a module to put in place of CuPy."""
-    cp = _StandIn("cupy")
+    cp: Any = _StandIn("cupy")
     cp.__spec__ = ModuleSpec("cupy", None)
     cp.__version__ = "0"
     cp.ndarray = DeviceArray

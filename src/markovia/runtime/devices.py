@@ -6,6 +6,7 @@ where there is none: `gpu()` is None then, and `why_not()` says why in one sente
 and of its memory become `DeviceFailure`, after which the processor answers (`on_device`).
 """
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -98,6 +99,13 @@ def cuda_module(name: str, defines: Sequence[str] = ()) -> Any:
     with guarded():
         text = (SOURCES / f"{name}.cu").read_text(encoding="utf-8")
         return cp.RawModule(code=text, options=("--std=c++17", *[f"-D{d}" for d in defines]))
+
+
+def free_memory() -> None:
+    """Give the GPU's memory back that CuPy holds for later use, if it is in use at all."""
+    if "cupy" in sys.modules and gpu() is not None:
+        with guarded():
+            cp.get_default_memory_pool().free_all_blocks()
 
 
 def on_device(work: Callable[[], T], instead: Callable[[], T]) -> T:

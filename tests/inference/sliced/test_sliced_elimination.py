@@ -132,16 +132,26 @@ def test_a_joint_answer_over_the_budget_is_refused():
 
 
 def test_what_leaves_the_range_of_doubles_is_computed_with_logarithms():
-    cards, steep = {f"v{i}": 2 for i in range(6)}, np.array([[1.0, 1e-290], [1e-290, 1e-300]])
-    factors = [mk.Factor([f"v{i}", f"v{j}"], steep) for i in range(6) for j in range(i)]
+    """Six messages about v: four make its second state 1e-400 as likely as the first, two make that 1e-600."""
+    cards = {"v": 2, **{f"u{i}": 2 for i in range(6)}}
+    slopes = [[1.0, 1e-100]] * 4 + [[1e-300, 1.0]] * 2
+    factors = [mk.Factor(["v", f"u{i}"], np.outer(s, [0.25, 0.75])) for i, s in enumerate(slopes)]
     model = mk.MarkovNetwork(cards, factors)
-    given = {f"v{i}": 1 for i in range(5)}
-    whole = model.log_partition(given=given, engine="variable-elimination")
-    assert model.log_partition(given=given, engine="sliced-elimination") == pytest.approx(whole, rel=1e-12)
-    posterior = model.query("v5", given=given, engine="sliced-elimination")
-    np.testing.assert_allclose(
-        posterior.values, model.query("v5", given=given, engine="variable-elimination").values, rtol=1e-10
-    )
+    assert model.log_partition(engine="sliced-elimination") == pytest.approx(-400 * np.log(10), rel=1e-12)
+    posterior = model.query("v", engine="sliced-elimination")
+    np.testing.assert_allclose(posterior.values, [1e-200, 1.0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("budget", [None, 9000, 5000])
+def test_best_states_of_some_variables_while_others_are_summed_in_slices(budget):
+    rng = np.random.default_rng(3)
+    model = mk.generators.ising_grid(5, 5, coupling=0.5)
+    for name in model.variables:
+        model.add_factor(mk.Factor([name], rng.uniform(0.5, 2.0, 2)))
+    targets = [str(t) for t in rng.permutation(model.variables)[:6]]
+    known = model.map(targets=targets, m=3, engine="variable-elimination")
+    found = model.map(targets=targets, m=3, engine=small(budget))
+    assert [e.log_prob for e in found] == pytest.approx([e.log_prob for e in known], rel=1e-11)
 
 
 def test_an_order_is_searched_once_for_each_question(grid, monkeypatch):
@@ -196,6 +206,21 @@ class FailingTables(NumpyTables):
         return super().product(*args, **kwargs)
 
 
+class FailingRows(NumpyTables):
+    """A GPU whose driver fails while states are drawn."""
+
+    left = 5
+
+    def __init__(self, precision="double", memory=None):
+        super().__init__(memory)
+
+    def rows(self, *args):
+        self.left -= 1
+        if self.left < 0:
+            raise devices.DeviceFailure("the GPU failed (unspecified launch failure)")
+        return super().rows(*args)
+
+
 class StandIn(NumpyTables):
     """The arithmetic of the GPU without one."""
 
@@ -236,6 +261,33 @@ def test_a_failing_driver_is_said_once_and_the_processor_answers(grid, pretended
         warnings.simplefilter("error")
         draws = grid.sample(5, engine=engine, seed=3)
     assert draws.equals(grid.sample(5, engine=small(), seed=3))
+
+
+def test_draws_that_the_gpu_began_are_those_of_the_processor(grid, pretended_gpu):
+    pretended_gpu(FailingRows)
+    with pytest.warns(mk.errors.DeviceWarning, match="launch failure"):
+        draws = grid.sample(50, engine=mk.engines.SlicedElimination(device="gpu"), seed=3)
+    assert draws.equals(grid.sample(50, engine=small(), seed=3))
+
+
+class FullTables(StandIn):
+    """A GPU with less memory to give than it says."""
+
+    def __init__(self, precision="double", memory=None):
+        super().__init__(precision, memory)
+        self.limit = 6000.0
+
+    def product(self, layout, inputs, maximise=False, onto=None):
+        if layout.size * 8 > self.limit:
+            raise devices.DeviceFailure("the GPU failed (out of memory)")
+        return super().product(layout, inputs, maximise, onto)
+
+
+def test_where_the_memory_of_the_gpu_does_not_do_smaller_slices_are_tried_there(grid, pretended_gpu):
+    pretended_gpu(FullTables)
+    answer = grid.query("x0_0", engine=mk.engines.SlicedElimination(device="gpu", max_bytes=30_000))
+    details = answer.info.details
+    assert (details.device, details.turns > 1) == ("gpu", True)
 
 
 def test_without_a_gpu_one_sentence_says_so(grid, monkeypatch):

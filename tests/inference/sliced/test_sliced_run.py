@@ -186,6 +186,9 @@ def test_messages_are_held_for_later_turns_where_there_is_room():
     assert any(rich.held)
     assert not any(poor.held)
     assert measured(rich, None)[0] < measured(poor, None)[0]
+    run = SlicedRun(rich, NumpyTables(), [np.ones([5] * len(s)) for s in scopes])
+    run.up()
+    assert sum(map(len, run.messages)) == 1  # nothing is held beyond the last turn but the mass
 
 
 def grid(side):

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cuda_on_processor import needs_compiler
+from markovia.inference.sliced import compiled_tables
 from markovia.inference.sliced.compiled_tables import CompiledTables
 from markovia.inference.sliced.numpy_tables import NumpyTables
 from markovia.inference.sliced.product_layout import Operand, ProductLayout
@@ -22,18 +23,21 @@ from products_by_hand import (
     on_a_gpu,
     random_product,
     same,
+    with_constants,
 )
 
 
 @contextmanager
-def compiled():
-    with preferred():
+def compiled(**constants):
+    with preferred(), with_constants(compiled_tables, constants):
         yield CompiledTables()
 
 
 MACHINES = {
     "numpy": lambda: nullcontext(NumpyTables()),
     "compiled": compiled,
+    # small products too are divided between threads
+    "compiled, divided": lambda: compiled(STRETCH=64),
     "cuda": on_a_gpu,
     # small products too are divided as large ones are, and small results summed in parts
     "cuda, divided": lambda: on_a_gpu(SMALL=0, WIDE=0, CHUNK=8, BUSY=64, LARGE=8, MIDS=16, RUN=4),
@@ -117,6 +121,52 @@ def test_lost_says_whether_numbers_fell_out_of_their_range(machine, seed, maximi
     assert lost == (sizes < -1000).any()
     kept = sizes >= -1000
     np.testing.assert_allclose(found[alive][kept], expected[alive][kept], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("tables", "removed", "lost"),
+    [
+        (([0, -600], [0, -600]), False, True),
+        (([0, -400], [0, -400], [0, -400]), False, True),
+        (([0, -450], [0, -450]), False, False),
+        (([0, -600], [0, None]), False, False),
+        (([0, -600], [0, -600]), True, False),
+        (([None, -600, 0], [0, -600, None]), True, True),
+        (([5, -595], [-7, -607]), False, True),
+        (([0, -900, None], [0, -50, 0], [0, 0, -800]), False, False),
+    ],
+)
+@pytest.mark.parametrize("maximise", [False, True])
+def test_only_what_is_too_small_for_its_table_is_lost(machine, tables, removed, lost, maximise):
+    # powers of two, None for zero
+    values = [np.array([0.0 if e is None else 2.0**e for e in t]) for t in tables]
+    n, strides = len(values[0]), ((1,),) * len(values)
+    layout = ProductLayout((), (n,), strides) if removed else ProductLayout((n,), (), strides)
+    found = machine.product(layout, [Operand(machine.put(v)) for v in values], maximise)
+    numbers, _ = machine.numbers(found)
+    possible = np.prod([v > 0 for v in values], axis=0)
+    assert np.array_equal(numbers > 0, possible.any(keepdims=True) if removed else possible)
+    assert machine.lost() == lost
+    assert not machine.lost()
+
+
+def test_what_is_lost_in_a_product_of_results(machine):
+    layout = ProductLayout((4,), (), ((1,), (1,)))
+    one = machine.put(np.ones(4))
+    table = machine.product(
+        layout, [Operand(one), Operand(machine.put(np.array([1.0, 0.0, 2.0**-300, 0.5])))]
+    )
+    for lost in (False, True):
+        # 2**-600, then 2**-1200
+        table = machine.product(layout, [Operand(table), Operand(table)])
+        assert np.array_equal(machine.numbers(table)[0] > 0, [True, False, True, True])
+        assert machine.lost() == lost
+
+
+def test_numbers_that_are_too_small_are_lost_at_once(machine):
+    table = machine.put(np.array([1e300, 1e-300, 0.0]))
+    assert np.array_equal(machine.numbers(table)[0] > 0, [True, True, False])
+    assert machine.lost()
 
 
 def test_long_chains_of_products_stay_in_range(machine):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from markovia.graphs.triangulation.elimination import follow
-from markovia.inference.sliced import long_order_search as search
+from markovia.inference.exact import long_order_search as search
 from markovia.kernels.clique_trees.annealing_records import BEST, DONE, TOTAL
 from markovia.kernels.clique_trees.order_annealing import anneal
 from markovia.kernels.plain_code import plain_code
@@ -23,7 +23,9 @@ def random_graph(seed, n=14, edges=30):
 def start(adjacency, card, stage, limit=np.inf):
     """An annealing from the order of the numbers, the first stage in front."""
     order = np.argsort(stage, kind="stable")
-    return search._annealing(adjacency, card, stage, order, search.OrderCost(limit=limit), seed=1, thread=0)
+    return search._annealing(adjacency, card, stage, order, search.OrderCost(limit=limit)).copy(
+        seed=1, thread=0
+    )
 
 
 def go_on(run, one, end, largest=8.0, limit=np.inf):

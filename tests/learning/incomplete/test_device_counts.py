@@ -36,6 +36,10 @@ def rows_of(bn, n, share, seed, device=None, weights=None):
     frame = frame.mask(rng.random(frame.shape) < share)
     if rng.random() < 0.5:
         frame = frame.drop(columns=str(rng.choice(bn.variables)))
+    return laid_out(bn, frame, device, weights)
+
+
+def laid_out(bn, frame, device, weights=None):
     tables = [bn[v] for v in bn.variables]
     families = [NodeFamily(t.variable, t.parents, t) for t in tables]
     variables = {t.variable.name: t.variable for t in tables}
@@ -93,6 +97,33 @@ def test_the_first_impossible_row_is_named():
     frame = {"a": [None, 0, None, None], "b": [0, None, 1, 1]}
     with pytest.raises(mk.errors.ImpossibleEvidence, match="row 2"):
         mk.learning.expected_counts(bn, frame, engine=ON_GPU)
+
+
+def test_rows_without_weight_may_be_impossible():
+    bn = mk.BayesianNetwork()
+    bn.add("a", states=[0, 1], p=[0.5, 0.5])
+    bn.add("b", states=[0, 1], parents=["a"], p=[[1, 0], [1, 0]])
+    rows, theta = laid_out(bn, {"a": [None, None], "b": [0, 1]}, "gpu")
+    counts, log_mass, bad = expected(rows, theta, np.array([2.0, 0.0]))
+    assert bad == -1
+    assert counts.tolist() == [1.0, 1.0, 1.0, 0.0, 1.0, 0.0]
+    assert log_mass == 0.0
+
+
+def test_long_chains_do_not_underflow():
+    bn = mk.BayesianNetwork()
+    rng = np.random.default_rng(1)
+    for i in range(60):
+        before = [f"h{i - 1}"] if i else []
+        bn.add(f"h{i}", states=2, parents=before, p=rng.dirichlet([1, 1], size=[2] * len(before)).tolist())
+        p = rng.random(2) * 1e-30
+        bn.add(f"o{i}", states=2, parents=[f"h{i}"], p=np.stack([p, 1 - p], axis=1))
+    seen = {f"o{i}": [0, 0, 1] for i in range(60)}
+    here, theta = laid_out(bn, seen, "cpu")
+    counts, log_mass, _ = expected(here, theta)
+    found, log_there, _ = expected(laid_out(bn, seen, "gpu")[0], theta)
+    np.testing.assert_allclose(found, counts, rtol=1e-10, atol=1e-12)
+    assert log_there == pytest.approx(log_mass, rel=1e-12)
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -51,8 +51,9 @@ DRAWN = 1e7
 """Table entries above which draws come from the junction tree."""
 PATIENCE = 300.0
 """Seconds that elimination in slices may take without being asked for by name, by its estimate."""
-FAR = 100.0
-"""Times the time limit that a tree may take where elimination in slices is tried: it searches longer, and removes states."""
+FAR, MANY = 100.0, 3000
+"""Times the time limit that a tree may take, and variables, up to which elimination in slices is tried: removing states and
+searching longer save up to a thousand times, but not where both are exceeded."""
 GPU_SECONDS = 3.0
 """Seconds of a tree above which a GPU is looked for."""
 NO_GAIN = "the model is too small to gain from the GPU"
@@ -226,8 +227,9 @@ class Auto:
             engine = self._sliced()
             limit = PATIENCE if self.time_limit is None else self.time_limit
             try:
-                if too_large.operations is not None and too_large.operations > FAR * TREE_RATE * limit:
-                    raise  # no better order and no states that cannot occur save as much
+                far = too_large.operations is not None and too_large.operations > FAR * TREE_RATE * limit
+                if far and len(problem.variables) > MANY:
+                    raise
                 return engine.name, ask(engine), note
             except TooLarge:
                 if roughly is None or not self.approximate:

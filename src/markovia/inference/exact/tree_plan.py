@@ -35,6 +35,8 @@ SEARCH_SHARE = 0.12
 """Steps of order search that a table entry of the expected run is worth."""
 SEARCH_MOST = 1e8
 """Steps of order search at most: about a second."""
+WORTH_ANNEALING, TABLE = 2e8, 1e3
+"""Entries of a greedy order from which on a longer search pays, and what a table costs besides its entries."""
 CACHED_PLANS = 64
 PARALLEL = 1 << 18
 """Entries of a tree from which threads pay."""
@@ -90,6 +92,11 @@ class TreeStructure:
         self.card = np.array(card, dtype=np.int64)
         self.scope_start = np.array(ends, dtype=np.int64)
         self.scope = np.array(flat, dtype=np.int64)
+
+    @property
+    def scopes(self) -> list[tuple[int, ...]]:
+        """The variables of each scope."""
+        return [tuple(ids) for ids in map(np.ndarray.tolist, np.split(self.scope, self.scope_start[1:-1]))]
 
     @property
     def key(self) -> tuple[bytes, bytes, bytes]:
@@ -322,16 +329,29 @@ def plan_for(
     stage = np.zeros(len(structure.card), dtype=np.int64)
     if last:
         stage[list(last)] = 1
-    program, total, largest = compile_program(
-        structure.scope_start,
-        structure.scope,
-        structure.card,
-        stage,
-        SEARCH_SHARE * effort,
-        SEARCH_MOST * max(1.0, effort),
-        None if order is None else np.array(order, dtype=np.int64),
-    )
-    made = TreePlan(program, total, largest)
+
+    def compiled(order: Sequence[int] | None) -> TreePlan:
+        return TreePlan(
+            *compile_program(
+                structure.scope_start,
+                structure.scope,
+                structure.card,
+                stage,
+                SEARCH_SHARE * effort,
+                SEARCH_MOST * max(1.0, effort),
+                None if order is None else np.array(order, dtype=np.int64),
+            )
+        )
+
+    made = compiled(order)
+    if order is None and made.total > WORTH_ANNEALING:
+        from markovia.inference.exact.long_order_search import OrderCost, long_search
+
+        steps = min(SEARCH_SHARE * made.total, SEARCH_MOST) * effort
+        better = compiled(
+            long_search(structure.scopes, structure.card.tolist(), steps, OrderCost(TABLE), last)
+        )
+        made = better if better.total < made.total else made
     with _lock:
         _plans[key] = made
         while len(_plans) > CACHED_PLANS:

@@ -60,6 +60,13 @@ class DeviceChainEngine(ChainEngine):
     device
         "cpu", "gpu", or None: the GPU where there is one and the model is large enough to gain. The GPU has random
         numbers of its own, so the same seed gives other draws there.
+
+    Examples
+    --------
+    >>> import markovia as mk
+    >>> engine = mk.engines.Gibbs(draws=200, seed=1, device="cpu")
+    >>> mk.generators.ising_grid(4, 4, coupling=0.3).query("x0_0", engine=engine).info.details.device
+    'cpu'
     """
 
     device: Device | None = None

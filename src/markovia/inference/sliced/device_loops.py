@@ -317,11 +317,11 @@ def _tile(
     if not busy and _size(tile) <= room // 2:
         # more of what is removed too, but for a run that comes first: each warp goes on in memory where it has been
         removed = sorted((a for a in rest if a.removed), key=step, reverse=True)
-        removed, run = _cut(removed, max(1, min(RUN, _size(removed) * _size(tile) // room)))
+        removed, alone_first = _cut(removed, max(1, min(RUN, _size(removed) * _size(tile) // room)))
         rest = [a for a in rest if not a.removed] + removed
         for axis in reversed(removed):
             take(axis, room // _size(tile))
-        rest += run
+        rest += alone_first
     longest = max((a for a in axes if not a.removed), key=lambda a: a.length, default=None)
     if longest is not None and _size(tile) < WARP <= longest.length:
         # no part of an axis fits in: that axis alone, for several blocks where it is long

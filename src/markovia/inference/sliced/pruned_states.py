@@ -210,15 +210,14 @@ class _Product:
     def merge(self, changed: set[int]) -> None:
         """Multiply small tables into others that have all their variables."""
         new = {i for i in changed if i in self.table}
-        pairs = {(i, j) for i in new for j in self._wider(i)}
-        if len(new) < len(self.table):
-            pairs |= {(j, i) for i in new for j in self._narrower(i) if j not in new}
-        size = {i: self.table[i].size for pair in pairs for i in pair}
-        for i, j in sorted(pairs, key=lambda p: (size[p[0]], size[p[1]], p)):
-            if i not in self.table or j not in self.table:
+        inner = new | {j for i in new for j in self._narrower(i)} if len(new) < len(self.table) else new
+        for i in sorted(inner, key=lambda i: (self.table[i].size, i)):
+            size = self.table[i].size
+            wider = set.intersection(*[self.inside[v] for v in self.scope[i]]) - {i}
+            fits = [(self.table[j].size, j) for j in wider if self.table[j].size <= max(SMALL, size)]
+            if not fits:
                 continue
-            if size[j] > SMALL and size[j] > size[i]:
-                continue
+            _, j = min(fits)
             product, log_factor = _product(self.scope[j], self.table[j], self.scope[i], self.table[i])
             if product is None:
                 continue
@@ -228,11 +227,6 @@ class _Product:
             self.take(i)
             self.table[j] = product
             self.fresh.add(j)
-
-    def _wider(self, i: int) -> list[int]:
-        own = set(self.scope[i])
-        near = min([self.inside[v] for v in own], key=len)
-        return [j for j in near if j != i and own.issubset(self.scope[j])]
 
     def _narrower(self, i: int) -> set[int]:
         own = set(self.scope[i])

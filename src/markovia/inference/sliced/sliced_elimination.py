@@ -21,10 +21,10 @@ import numpy as np
 from markovia.errors import TooLarge
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.bucket_tree import Net
+from markovia.inference.exact.long_order_search import OrderCost, long_search
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Problem
 from markovia.inference.result import Assignment, Draws, LogMass, Ranked, Record, Tables
-from markovia.inference.sliced.long_order_search import OrderCost, long_search
 from markovia.inference.sliced.product_layout import TableMachine
 from markovia.inference.sliced.pruned_states import Pruned, prune
 from markovia.inference.sliced.sliced_plan import SlicedPlan
@@ -32,7 +32,7 @@ from markovia.inference.sliced.sliced_run import SlicedRun
 from markovia.inference.sliced.slicing import Rate, Slicing, measured, sliced_to_fit
 from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.checks import Bytes, Positive, TimeLimit, check_options
-from markovia.runtime.devices import Device, gpu, on_device, usable_gpu
+from markovia.runtime.devices import Device, DeviceFailure, free_memory, gpu, on_device, usable_gpu
 from markovia.runtime.memory_budget import default_budget, readable
 from markovia.runtime.progress import progress_bar, say_once
 from markovia.runtime.threads import thread_count
@@ -48,6 +48,8 @@ FEW_BYTES = 2.0**20
 """Bytes of tables that are written out under any budget."""
 GPU_ENTRIES = 1e7
 """Table entries below which a model does not gain from a GPU: the launches of kernels take longer than a tree."""
+GPU_SHARES = 0.8, 0.3
+"""Parts of the GPU's memory that are filled with tables, the second where the first does not do: the rest is in pieces."""
 WORTH_A_GPU = 2.0
 """Seconds of the processor above which a GPU is looked for."""
 SEARCH_SHARE, LEAST_SEARCH, MOST_SEARCH, STEP_RATE = 0.2, 0.01, 60.0, 1e8
@@ -322,7 +324,7 @@ class _SlicedWork:
         if not self.pruned.possible:
             return None, Record(details=SlicedDetails(0, 0.0, 0.0, (), 1, "cpu", 0.0))
         if self._device() == "gpu":
-            found = on_device(lambda: self._answered("gpu", answer), lambda: self._answered("cpu", answer))
+            found = on_device(lambda: self._on_gpu(answer), lambda: self._answered("cpu", answer))
         else:
             found = self._answered("cpu", answer)
         return in_logs(VariableElimination(max_bytes=self.settings.max_bytes)) if found is None else found
@@ -400,7 +402,20 @@ class _SlicedWork:
             )
         return found
 
-    def _answered(self, device: Device, answer: Callable[[SlicedRun], T]) -> tuple[T, Record] | None:
+    def _on_gpu(self, answer: Callable[[SlicedRun], T]) -> tuple[T, Record] | None:
+        """Run on the GPU; where its memory does not do, being in pieces or shared with others, in smaller slices."""
+        for share in GPU_SHARES:
+            try:
+                return self._answered("gpu", answer, share)
+            except DeviceFailure as failure:
+                if share == GPU_SHARES[-1] or "memory" not in str(failure).lower():
+                    raise
+            free_memory()
+        raise AssertionError
+
+    def _answered(
+        self, device: Device, answer: Callable[[SlicedRun], T], share: float = 1.0
+    ) -> tuple[T, Record] | None:
         """Run on a device; None where numbers left the range of doubles."""
         settings = self.settings
         machine: TableMachine
@@ -413,7 +428,7 @@ class _SlicedWork:
             from markovia.inference.sliced.compiled_tables import CompiledTables
 
             machine, rate, item = CompiledTables(settings.max_bytes), CPU_RATE(), 8.0
-        slicing = self._planned(rate, machine.budget / item)
+        slicing = self._planned(rate, share * machine.budget / item)
         plan, seconds = slicing.plan, slicing.seconds
         if seconds > TOLD:
             where = "the GPU" if device == "gpu" else f"{thread_count()} threads"

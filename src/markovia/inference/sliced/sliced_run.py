@@ -348,8 +348,7 @@ class SlicedRun:
                 self._choose_cut(step, rows, codes, choose)
             else:
                 (v,) = self.plan.buckets[k].removed
-                numbers, logs = self._rows(k, rows, codes)
-                codes[rows, v] = choose(v, _logs(numbers) + logs[:, None])
+                codes[rows, v] = choose(v, _logs(self._rows(k, rows, codes)[0]))
 
     def _choose_cut(self, loop: Loop, rows: Ints, codes: Ints, choose: Choose) -> None:
         """Choose the state of a cut variable, which takes a turn for each, and then what is inside."""

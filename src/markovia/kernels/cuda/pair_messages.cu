@@ -14,9 +14,9 @@ Compile with -DSTATES=<states>.
 
 /* The links listed (or the first `count`) get new messages: (1 - damping) of them and damping of the old ones. moved gets
    the largest change so far, as the bits of a double that is not negative; infinity if a message vanished. */
-extern "C" __global__ void send_messages(int count, const int *listed, const int *ptr, const int *other, const int *back, const int *base,
-                                const double *tables, const double *unary, const double *from, double *to, double damping,
-                                unsigned long long *moved) {
+extern "C" __global__ void send_messages(int count, const int *listed, const int *ptr, const int *other, const int *back,
+                                         const int *base, const double *tables, const double *unary, const double *from,
+                                         double *to, double damping, unsigned long long *moved) {
     double most = 0;
     for (int q = blockIdx.x * blockDim.x + threadIdx.x; q < count; q += gridDim.x * blockDim.x) {
         int p = listed ? listed[q] : q, j = other[p], same = back[p];
@@ -51,5 +51,6 @@ extern "C" __global__ void send_messages(int count, const int *listed, const int
         }
     }
     /* few threads have more to say than what is there already */
-    if (most > __longlong_as_double(*(volatile long long *)moved)) atomicMax(moved, (unsigned long long)__double_as_longlong(most));
+    if (most > __longlong_as_double(*(volatile long long *)moved))
+        atomicMax(moved, (unsigned long long)__double_as_longlong(most));
 }

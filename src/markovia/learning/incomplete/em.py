@@ -65,7 +65,8 @@ class EM:
         For random starts and engines that draw.
     engine
         "auto" sums exactly, and asks loopy belief propagation where an exact sum would be too large;
-        "junction-tree" never approximates; any other engine is asked case by case.
+        "junction-tree" never approximates; any other engine is asked case by case. Exact sums run on the engine's device,
+        by default on a GPU where one is there and the processor takes long (`mk.engines.Auto(device="gpu")`).
     accelerate
         Extrapolate every third step and keep it where it is better (SQUAREM); the objective still never falls.
     hard
@@ -179,6 +180,8 @@ def fit_by_em(
         "hidden": never,
         "latent": list(hidden),
     }
+    if counter.rows.device == "gpu":
+        details["device"] = "gpu"
     if not expectation.exact:
         details["unconverged_cases"] = expectation.unconverged
     if best.reason == "interrupted":

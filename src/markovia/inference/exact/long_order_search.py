@@ -9,6 +9,7 @@ seed and number of threads give the same order.
 """
 
 from collections.abc import Sequence
+from copy import deepcopy
 from itertools import accumulate, chain
 from math import ceil, inf
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from markovia.graphs.triangulation.elimination import follow
+from markovia.graphs.triangulation.elimination import eliminate, follow
 from markovia.kernels.clique_trees.annealing_records import BEST, BITS, DONE, OrderTree, PartRoom
 from markovia.kernels.plain_code import either
 from markovia.runtime.array_types import Array, Ints
@@ -30,6 +31,10 @@ LARGEST = 80
 """Variables of the largest part that is eliminated anew."""
 STRETCH = 1e7
 """Steps after which a thread looks at the clock."""
+HOPELESS = 2.0**100
+"""Entries of all buckets of a simple order that no search makes few enough to run: it is returned as it is."""
+FAR = 2.0**10
+"""Times the best total that other first orders may have."""
 NEGLIGIBLE = 0.01
 """Part of what the buckets cost besides their entries that is not worth a search."""
 
@@ -62,6 +67,11 @@ class _Annealing(NamedTuple):
     random: NDArray[np.uint64]
     sums: Array
     longest: int
+
+    def copy(self, seed: int, thread: int) -> "_Annealing":
+        """Return the same with random numbers of its own."""
+        random = np.random.SeedSequence([seed, thread]).generate_state(4, np.uint64).astype(np.uint64)
+        return deepcopy(self)._replace(random=random)
 
 
 def long_search(
@@ -132,9 +142,11 @@ def _search(
         near.discard(v)
     threads = thread_count()
     starts = _first_orders(scopes, adjacency, card, stage)
-    annealings = [
-        _annealing(adjacency, card, stage, starts[k % len(starts)], cost, seed, k) for k in range(threads)
-    ]
+    if steps <= 0 or starts[0][1] >= HOPELESS:
+        first: list[int] = starts[0][0].tolist()
+        return first
+    laid_out = [_annealing(adjacency, card, stage, order, cost) for order, _ in starts[:threads]]
+    annealings = [laid_out[k % len(starts)].copy(seed, k) for k in range(threads)]
     with Clock(time_limit, progress, total=int(steps), unit="step", scale=True, name="order search") as clock:
 
         def work(one: _Annealing, room: None) -> None:
@@ -144,23 +156,24 @@ def _search(
                 and one.sums[BEST] > NEGLIGIBLE * cost.bucket * len(card)
                 and not clock.over()
             ):
-                end = min(steps, one.sums[DONE] + STRETCH)
-                run = either(HOME, 7.0 * (steps - one.sums[DONE]))
+                done = float(one.sums[DONE])
+                end = min(steps, done + STRETCH)
+                run = either(HOME, 7.0 * (steps - done))
                 given = one.longest, end, steps, HOT, COLD, largest, cost.limit, cost.over
                 run(one.tree, one.room, one.random, one.sums, *given)
                 if one is annealings[0]:
-                    clock.advance(int(STRETCH), f"2**{np.log2(one.sums[BEST]):.2f}", float(one.sums[BEST]))
+                    best = float(one.sums[BEST])
+                    clock.advance(int(one.sums[DONE] - done), f"2**{np.log2(best):.2f}", best)
 
         in_parallel(work, annealings, lambda: None, threads)
-    best = min(annealings, key=lambda one: float(one.sums[BEST]))
-    order: list[int] = best.tree.best.tolist()
+    order: list[int] = min(annealings, key=lambda one: float(one.sums[BEST])).tree.best.tolist()
     return order
 
 
 def _first_orders(
     scopes: Sequence[tuple[int, ...]], adjacency: list[set[int]], card: Ints, stage: Ints
-) -> list[Ints]:
-    """Return four simple orders, the one with the smallest total first: three greedy ones, and one level after the other.
+) -> list[tuple[Ints, float]]:
+    """Return up to four simple orders with their totals, the best one first: three greedy ones, and one by levels.
 
     Levels suit wide grids, where greedy orders are thousands of times worse.
     """
@@ -168,13 +181,20 @@ def _first_orders(
 
     start = np.array([0, *accumulate(map(len, scopes))], np.int64)
     flat = np.array(list(chain.from_iterable(scopes)), np.int64)
-    found = [find_order(start, flat, card, stage, 0.0, 0.0, kind)[:2] for kind in range(3)]
+    found: list[tuple[Ints, float]] = []
+    limit = HOPELESS
+    for kind in range(3):
+        order, total, _ = find_order(start, flat, card, stage, 0.0, 0.0, kind, limit)
+        if total < limit:
+            found.append((order, total))
+            limit = min(limit, FAR * total)
     levels = np.array(_by_levels(adjacency), np.int64)
     levels = levels[np.argsort(stage[levels], kind="stable")]
-    wide = 0.0
-    for v, ring in follow(adjacency, levels.tolist()):
-        wide += float(card[[v, *ring]].prod(dtype=float))
-    return [order for order, _ in sorted([*found, (levels, wide)], key=lambda one: one[1])]
+    weights = card.astype(float)
+    steps = eliminate(adjacency, "min-degree", weights.tolist(), np.argsort(levels).tolist(), stop=limit)
+    if len(steps) == len(card):
+        found.append((levels, sum(float(weights[[v, *ring]].prod()) for v, ring in steps)))
+    return sorted(found, key=lambda one: one[1]) or [(levels, HOPELESS)]
 
 
 def _by_levels(adjacency: list[set[int]]) -> list[int]:
@@ -197,9 +217,9 @@ def _by_levels(adjacency: list[set[int]]) -> list[int]:
 
 
 def _annealing(
-    adjacency: list[set[int]], card: Ints, stage: Ints, order: Ints, cost: OrderCost, seed: int, thread: int
+    adjacency: list[set[int]], card: Ints, stage: Ints, order: Ints, cost: OrderCost
 ) -> _Annealing:
-    """Lay an order out as a tree with room to work on it."""
+    """Lay an order out as a tree with room to work on it; `copy` gives it random numbers."""
     n = len(card)
     rank = np.empty(n, np.int64)
     rank[order] = np.arange(n)
@@ -242,12 +262,11 @@ def _annealing(
     room = min(n, LARGEST + longest)
     words = ceil(room / BITS)
     lengths = n, room, n, *[room * words] * 3, room, room, n, words
-    random = np.random.SeedSequence([seed, thread]).generate_state(4, np.uint64).astype(np.uint64)
     total = float(costs.sum())
     return _Annealing(
         tree,
         PartRoom(*[np.full(k, -1, np.int64) for k in lengths], *[np.zeros(room) for _ in range(4)]),  # type: ignore[arg-type]
-        random,
+        np.empty(0, np.uint64),
         np.array([0.0, total, total]),
         longest,
     )

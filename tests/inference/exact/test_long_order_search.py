@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from markovia.graphs.triangulation.elimination import follow, greedy_order
-from markovia.inference.sliced import long_order_search as search
-from markovia.inference.sliced.long_order_search import OrderCost, long_search
+from markovia.inference.exact import long_order_search as search
+from markovia.inference.exact.long_order_search import OrderCost, long_search
 
 FREE = OrderCost(bucket=0.0)
 
@@ -107,6 +107,13 @@ def test_no_search_where_the_buckets_themselves_cost_more(monkeypatch):
     monkeypatch.setattr(search, "either", None)  # no move is made
     found = long_search(scopes, cards, 1e9, OrderCost(bucket=1e9))
     assert sorted(found) == list(range(36))
+
+
+def test_graphs_beyond_hope_are_given_up_at_once(monkeypatch):
+    monkeypatch.setattr(search, "either", None)
+    n = 130
+    scopes = [(a, b) for a in range(n) for b in range(a)]
+    assert sorted(long_search(scopes, [2] * n, 1e9, FREE, last=[3])[:-1]) == [v for v in range(n) if v != 3]
 
 
 def test_a_time_limit_ends_the_search_with_what_there_is():
