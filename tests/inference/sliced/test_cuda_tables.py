@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cuda_on_processor import needs_compiler, stand_in
+from markovia.inference.sliced import cuda_tables
 from markovia.inference.sliced.cuda_tables import CudaTables
 from markovia.inference.sliced.product_layout import Operand, ProductLayout
 from markovia.runtime import devices
@@ -39,6 +40,29 @@ def test_floats_keep_smaller_numbers_than_floats_have(single, exponent, lost):
     assert (values > 0).all()
     if not lost:
         same(in_logs(single, found), np.array([0, 2 * exponent * log(2)]), 1e-6)
+
+
+@needs_compiler
+def test_offsets_of_lanes_may_be_longer_than_four_bytes(monkeypatch):
+    monkeypatch.setattr(cuda_tables, "FAR", 0)
+    layout, values = large_product("upward")
+    with on_a_gpu() as machine:
+        found = in_logs(machine, machine.product(layout, [Operand(machine.put(v)) for v in values]))
+    same(found, by_hand(layout, [0] * len(values), values, False))
+
+
+@needs_compiler
+def test_a_thousand_products_take_new_slots(monkeypatch):
+    monkeypatch.setattr(cuda_tables, "SLOTS", 3)
+    with on_a_gpu() as machine:
+        layout = ProductLayout((2,), (), ((1,), (1,)))
+        half, table = machine.put(np.array([0.5, 0.25])), machine.put(np.ones(2))
+        kept = []
+        for _ in range(20):
+            table = machine.product(layout, [Operand(table), Operand(half)])
+            kept.append(table)
+        for k, one in enumerate(kept):
+            same(in_logs(machine, one), (k + 1) * np.log([0.5, 0.25]))
 
 
 def test_without_a_gpu_there_is_no_machine(monkeypatch):

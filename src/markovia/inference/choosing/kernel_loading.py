@@ -17,7 +17,11 @@ from markovia.factors.tables.evidence import read_evidence
 from markovia.factors.tables.factor import Factor
 from markovia.factors.tables.variable import Variable
 from markovia.inference.engine import Engine, engine_names, get_engine
+from markovia.inference.exact.long_order_search import OrderCost, long_search
 from markovia.inference.problem import Problem
+from markovia.inference.sliced.compiled_tables import CompiledTables
+from markovia.inference.sliced.product_layout import Operand, ProductLayout
+from markovia.kernels.compiled_code import preferred
 
 SHORT = {
     "draws": 8, "burn_in": 2, "chains": 2, "samples": 16, "max_iterations": 3, "time_limit": 0.2, "progress": False,
@@ -42,10 +46,21 @@ def load_engines(engines: str | Sequence[str]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for engine in [_short(get_engine(name)) for name in names]:
+            if engine.name == "sliced-elimination":
+                _load_wide()
             for settings in ({}, *OTHERS.get(engine.name, [])):
                 asked = replace(engine, **settings)  # type: ignore[type-var]
                 for problem in _problems():
                     _ask(asked, problem)
+
+
+def _load_wide() -> None:
+    """Search an order and multiply tables as if they were large."""
+    with preferred():
+        ring = [(v, (v + 1) % 6) for v in range(6)]
+        long_search(ring, [2] * 6, steps=1e3, cost=OrderCost(bucket=0.0))
+        machine = CompiledTables()
+        machine.product(ProductLayout((2,), (2,), ((2, 1),)), [Operand(machine.put(np.ones((2, 2))))])
 
 
 def _short(engine: Engine) -> Engine:

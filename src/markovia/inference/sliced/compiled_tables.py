@@ -5,8 +5,8 @@ asked for so far would not have been worth waiting for it. A product is divided 
 between which Ctrl-C is heard; where the result is short, they are stretches of what is summed, added up at the end in
 order, so that the result does not depend on the number of threads.
 
-`kernels/clique_trees/table_products` has the loops. Cost: about a nanosecond for each entry and processor where
-neighbouring entries of the result lie next to each other in the large inputs, twice that elsewhere.
+`kernels/clique_trees/table_products` has the loops. Cost: one to two nanoseconds for each entry and processor while tables
+fit the cache, two to three where they come from memory.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from markovia.runtime.array_types import Array, Ints
 from markovia.runtime.threads import in_parallel
 
 HOME = "markovia.kernels.clique_trees.table_products:multiply_rows"
-LOAD, COMPILE = 0.6, 4.0
+LOAD, COMPILE = 0.4, 2.0
 """Seconds until the compiled code is there, from disk and from its source, Numba included."""
 CALL, ENTRY = 3e-5, 2e-9
 """Seconds that NumPy takes for a product, and for each entry and input."""

@@ -41,6 +41,8 @@ BIAS, SINGLE_FLOOR = 90, -216
 BLOCKS, MORE, MANY = 4, 16, 96
 """Blocks for each multiprocessor, which take one unit of work after the other; and more, from so many units for each on."""
 
+FAR = 1 << 32
+"""Bytes from which on the offsets of lanes take eight bytes each."""
 WORDS = {"d": "double", "f": "float", "I": "unsigned", "L": "u64", "Q": "u64"}
 """What the kernel calls kinds of numbers."""
 HEAD, EACH = 20, 8
@@ -344,7 +346,7 @@ def _launches(
     n = len(loops.order)
     # the arrays of offsets in one piece of memory, those of lanes as short integers where the tables allow it
     lanes = np.concatenate([loops.entry, loops.place, kind.itemsize * loops.low[1:].ravel()])
-    short = np.dtype(np.uint32 if lanes.max() < 1 << 32 else np.uint64)
+    short = np.dtype(np.uint32 if lanes.max() < FAR else np.uint64)
     packed = np.zeros(-(-lanes.size * short.itemsize // 8), dtype=np.int64)
     packed.view(short)[: lanes.size] = lanes
     parts = loops.mid, loops.top, loops.outer, loops.far
