@@ -182,6 +182,20 @@ def test_long_chains_of_products_stay_in_range(machine):
     assert not machine.lost()
 
 
+def test_products_are_scaled_by_what_they_came_to(machine):
+    # neither table is small, but each pair of products is
+    layout = ProductLayout((2,), (), ((1,), (1,)))
+    state, pair = (
+        machine.put(np.ones(2)),
+        [machine.put(np.array(v)) for v in ([1.0, 2.0**-400], [2.0**-400, 1.0])],
+    )
+    for _ in range(20):
+        for table in pair:
+            state = machine.product(layout, [Operand(state), Operand(table)])
+    same(in_logs(machine, state), np.full(2, -8000 * log(2)), 1e-9)
+    assert not machine.lost()
+
+
 @pytest.mark.parametrize("factor", [2.0**-1020, 2.0**-500, 2.0**1000])
 def test_sums_over_very_different_scales(machine, factor):
     layout = ProductLayout((2,), (), ((1,), (1,)))

@@ -284,6 +284,7 @@ def test_an_engine_may_have_a_counterpart_with_the_setting():
         engine_for(One(device="gpu"), problem)
 
 
+@pytest.mark.slow
 def test_draws_of_a_posterior_and_rows_with_a_guide_are_no_work_for_the_gpu():
     m = mk.BayesianNetwork()
     m.add("mean", mk.distributions.Normal(0.0, 1.0))

@@ -1,22 +1,25 @@
-// Products of tables with some axes summed or maximised out: out[o] = sum over r of the product of T_i[offset_i(o, r)].
+// Products of tables with some axes summed or maximised out:
+// out[o] = sum over r of the product of T_i[offset_i(o, r)].
 //
-// A block computes tiles. A tile is some axes, or parts of them, with a lane for each position along them: those in which the
-// large tables are contiguous, so that lanes read neighbours. Offsets come from small arrays, one for the lanes and two for
-// where a tile is, so nothing is divided; those of the next tile are loaded before this one is computed. Each thread has V
-// lanes and goes through the removed positions, U at a time: all loads of one input are under way together, and where the
-// product of the inputs so far is zero (deterministic tables) the others are not loaded. Inputs come small ones first. Where
-// removed axes are in the tile, the lanes of an entry are added up by exchanges in a warp or in shared memory; where there are
-// few entries, the removed positions are divided into chunks, whose sums a second launch adds up.
+// A block computes tiles. A tile is some axes, or parts of them, with a lane for each position along them: those in
+// which the large tables are contiguous, so that lanes read neighbours. Offsets come from small arrays, one for the
+// lanes and two for where a tile is, and blocks go from tile to tile by adding with carries, so nothing is divided.
+// Each thread has V lanes and goes through the removed positions, U at a time: all loads of one input are under way
+// together, and where the product of the inputs so far is zero (deterministic tables) the others are not loaded.
+// Inputs come small ones first. Where removed axes are in the tile, the lanes of an entry are added up by exchanges
+// in a warp or in shared memory; where there are few entries, the removed positions are divided into chunks, whose
+// sums a second launch adds up.
 //
-// A table is numbers * 2^exponent, and the host never looks at it: a slot holds the exponent and the upper halves of the
-// largest number and of the smallest that is not zero. A reader multiplies by the power of two that makes the largest about
-// one; the writer's blocks find largest and smallest by atomic maxima. Where the smallest numbers show that no product can
-// leave the range of doubles, the scales are joined to one; else every product that is not zero is rounded up to 2^-1030, so
-// that zeros stay those of the model, and an entry between zero and the floor sets a flag, since it may have lost digits.
-// Products and sums are doubles whatever is stored; floats are stored times 2^90, and keep 2^-216 of the largest possible.
+// A table is numbers * 2^exponent, and the host never looks at it: a slot holds the exponent and the upper halves of
+// the largest number and of the smallest that is not zero. A reader multiplies by the power of two that makes the
+// largest about one; the writer's blocks find largest and smallest by atomic maxima. Where the smallest numbers show
+// that no product can leave the range of doubles, the scales are joined to one; else every product that is not zero
+// is rounded up to 2^-1030, so that zeros stay those of the model, and an entry between zero and the floor sets a
+// flag, since it may have lost digits. Products and sums are doubles whatever is stored; floats are stored times
+// 2^90, and keep 2^-216 of the largest possible.
 //
-// Compiled for a number of inputs (INPUTS; 0: any, read from memory), what numbers are stored as (IN, OUT), and offsets of
-// lanes (LOW), and for sums or maxima (MAXIMISE).
+// Compiled for a number of inputs (INPUTS; 0: any, read from memory), what numbers are stored as (IN, OUT), and
+// offsets of lanes (LOW), and for sums or maxima (MAXIMISE).
 
 #ifndef INPUTS
 #define INPUTS 1
@@ -41,10 +44,11 @@ constexpr double SMALLEST = 8.691694759794e-311;  // 2^-1030
 constexpr int LEAST = -1000;  // scales are not larger than two to minus this, so that they are numbers
 constexpr bool SINGLE = sizeof(OUT) == 4;
 constexpr int BIAS = SINGLE ? 90 : 0;
-// products are easy whose smallest number is above two to the first, and scales can be joined that are below the second
+// products are easy whose smallest number is above two to the first, and scales can be joined that are below the
+// second
 constexpr int EASY = sizeof(IN) == 4 ? -200 : -600, NEAR = sizeof(IN) == 4 ? 800 : 300;
 constexpr int INFINITE = 0x7ff00000;
-constexpr bool GATED = sizeof(IN) == 8;  // whether zeros keep others from being loaded: floats are faster loaded at once
+constexpr bool GATED = sizeof(IN) == 8;  // whether zeros keep others from being loaded: floats come faster all at once
 
 struct Slot {
     i64 exponent;
@@ -58,8 +62,8 @@ struct Input {
     const LOW* low;  // where a lane reads, in bytes from the position of the tile on
     const i64* mid;  // where a tile lies: two parts
     const i64* top;
-    const i64* outer;  // where a chunk of the removed positions lies, and they in it: an array, and a step for the innermost
-    const i64* far;
+    const i64* outer;  // where a chunk of the removed positions lies
+    const i64* far;    // where they lie in it: an array, and a step for the innermost
     i64 step;
 };
 
@@ -76,7 +80,7 @@ struct Job {
     const LOW* place;  // where lanes of one entry meet in shared memory
     i64 exchange;      // whether they are neighbours in a warp
     i64 lanes, along;  // lanes of a tile, and of one entry in it
-    i64 mids, tops, segments, chunks;  // a tile of more lanes than a block has is divided into segments; `along` is one then
+    i64 mids, tops, segments, chunks;  // a tile of more lanes than a block has is divided; `along` is one then
     i64 fars, run;                     // removed positions in a chunk
     i64 size;                          // entries of the result; where there are chunks each has its own
 };
@@ -218,8 +222,8 @@ __device__ inline void add_lanes(double* room, int entries, int along) {
     __syncthreads();
 }
 
-// A unit of work, as digits: where its tile is, which part of that, and which chunk of the removed positions. Blocks go on by
-// the number of blocks, which is added with carries.
+// A unit of work, as digits: where its tile is, which part of that, and which chunk of the removed positions. Blocks
+// go on by the number of blocks, which is added with carries.
 struct Unit {
     unsigned mid, top, segment, chunk;
 
@@ -245,8 +249,12 @@ struct Unit {
     }
     __device__ bool exists(const Job& job) const { return chunk < (unsigned)job.chunks; }
     // where an input is read from, and where the result is written
-    __device__ const IN* from(const Input& in) const { return in.numbers + (in.mid[mid] + in.top[top] + in.outer[chunk]); }
-    __device__ OUT* to(const Job& job) const { return job.out + (job.out_mid[mid] + job.out_top[top] + chunk * job.size); }
+    __device__ const IN* from(const Input& in) const {
+        return in.numbers + (in.mid[mid] + in.top[top] + in.outer[chunk]);
+    }
+    __device__ OUT* to(const Job& job) const {
+        return job.out + (job.out_mid[mid] + job.out_top[top] + chunk * job.size);
+    }
 };
 
 // -- any inputs ------------------------------------------------------------------------------------------------------
@@ -300,8 +308,8 @@ struct Arguments {
     Input inputs[N ? N : 1];
 };
 
-// Go through the removed positions of a unit. Lanes beyond the tile read what the first one does, positions beyond the last
-// read that one again and count nothing.
+// Go through the removed positions of a unit. Lanes beyond the tile read what the first one does, positions beyond
+// the last read that one again and count nothing.
 template <int N, int V, int U>
 __device__ inline void accumulate(
     const Arguments<N>& given, const Unit& unit, const LOW (&low)[N][V], double scale, double (&sum)[V]) {
@@ -412,17 +420,11 @@ __device__ inline void multiply(const Job& job) {
 }
 
 #if INPUTS > 0
-#ifndef LANES
-#define LANES (INPUTS <= 4 ? 8 : 4)
-#endif
-#ifndef STEPS
-#define STEPS 1
-#endif
-#ifndef RESIDENT
-#define RESIDENT (INPUTS <= 2 ? 3 : 2)
-#endif
-extern "C" __global__ void __launch_bounds__(256, RESIDENT) multiply_wide(const __grid_constant__ Arguments<INPUTS> given) {
-    multiply<INPUTS, LANES, STEPS>(given);
+// as many lanes for a thread, and threads for a multiprocessor, as its registers hold
+constexpr int LANES = INPUTS <= 4 ? 8 : 4, RESIDENT = INPUTS == 1 ? 3 : 2;
+extern "C" __global__ void __launch_bounds__(256, RESIDENT)
+multiply_wide(const __grid_constant__ Arguments<INPUTS> given) {
+    multiply<INPUTS, LANES, 1>(given);
 }
 extern "C" __global__ void __launch_bounds__(256) multiply_narrow(const __grid_constant__ Arguments<INPUTS> given) {
     multiply<INPUTS, 1, 4>(given);
@@ -435,7 +437,7 @@ extern "C" __global__ void __launch_bounds__(256) multiply_narrow(const __grid_c
     multiply<1>(given.job);
 }
 
-// -- rows: each input is read from a place of its own in each row -------------------------------------------------------
+// -- rows: each input is read from a place of its own in each row ---------------------------------------------------
 
 struct Stretch {
     const IN* numbers;
@@ -455,13 +457,15 @@ __device__ inline double apart(double x, int& exponent) {
 __device__ inline double row_entry(const Stretch* inputs, int n, i64 row, int entry, int& exponent) {
     double p = 1;
     exponent = 0;
-    for (int i = 0; i < n && p != 0; ++i)
-        p = apart(p * apart((double)inputs[i].numbers[inputs[i].starts[row] + inputs[i].low[entry]], exponent), exponent);
+    for (int i = 0; i < n && p != 0; ++i) {
+        double x = (double)inputs[i].numbers[inputs[i].starts[row] + inputs[i].low[entry]];
+        p = apart(p * apart(x, exponent), exponent);
+    }
     return p;
 }
 
-// Several threads a row. A row may lie where all inputs are small, so exponents are added up apart from the fractions, and
-// the largest of a row is taken out.
+// Several threads a row. A row may lie where all inputs are small, so exponents are added up apart from the
+// fractions, and the largest of a row is taken out.
 struct Rows {
     const Stretch* inputs;
     i64 n, rows, size, threads;
