@@ -298,7 +298,10 @@ class _SlicedWork:
                 bytes=size,
             )
         tables = net.tables()
-        self.pruned: Pruned = prune([scope for scope, _ in tables], [t for _, t in tables], net.cards)
+        # what is summed over in the end may go at once; draws need all variables
+        asked = {self.ids[t] for t in (*keep, *beliefs, *best)}
+        hidden = () if rows else set(range(len(net.cards))) - asked
+        self.pruned: Pruned = prune([scope for scope, _ in tables], [t for _, t in tables], net.cards, hidden)
         self.keep, self.beliefs, self.maximised = (
             [self.ids[t] for t in asked if self.pruned.cards[self.ids[t]] > 1]
             for asked in (keep, beliefs, best)
