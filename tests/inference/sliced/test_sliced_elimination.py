@@ -328,6 +328,7 @@ def test_an_estimate_names_a_gpu_only_where_one_would_gain():
     few = sliced_elimination.estimate(mk.examples.asia()._problem(None))
     large = sliced_elimination.estimate(mk.generators.ising_grid(24, 24, coupling=0.4)._problem(None))
     assert list(few.seconds) == ["cpu"]
+    assert few.entries > 18  # more than its parameters
     assert list(large.seconds) == ["cpu", "gpu"]
     assert large.entries > 1e8
     assert large.seconds["gpu"] < large.seconds["cpu"]

@@ -5,7 +5,7 @@ searched for as long as it may save (`long_order_search`); its buckets become pr
 are cut where messages do not fit (`sliced_plan`), and the products run on a machine of tables (`table_machines`): NumPy for
 small ones, compiled code on all cores, CUDA. Every table is held relative to its largest entry.
 References: Dechter (1999), "Bucket elimination"; Darwiche (2001), "Recursive conditioning".
-Cost: the entries of the plan, at some 10**9 a second on a few cores and 10**11 on a GPU; it is known before it is paid.
+Cost: the entries of the plan, at some 10**8 a second on each core and 10**11 on a GPU; it is known before it is paid.
 Use it where a junction tree does not fit the memory or takes minutes. `auto` does, and uses a GPU where one is there.
 """
 
@@ -40,7 +40,7 @@ from markovia.runtime.threads import thread_count
 T = TypeVar("T")
 Whole = TypeVar("Whole")
 
-CPU_ENTRIES, CPU_PRODUCT = 4e8, 3e-5
+CPU_ENTRIES, CPU_PRODUCT = 2e8, 3e-5
 """Entries a second that a core gets through, about, and seconds that a product takes besides."""
 GPU_RATE = Rate(1e11, 3e-5, 1.0)
 """What a GPU gets through, about; it takes a second to start."""
@@ -483,7 +483,7 @@ def estimate(problem: Problem) -> Estimate:
     >>> asia.entries < 1000, list(asia.seconds)
     (True, ['cpu'])
     """
-    work = _SlicedWork(SlicedElimination(), problem, None)
+    work = _SlicedWork(SlicedElimination(), problem, None, beliefs=problem.free)
     scopes, cards = work.pruned.scopes, work.pruned.cards
     order = [v for v in long_search(scopes, cards, 0.0) if v in work.open]
     entries, products, _ = measured(SlicedPlan(scopes, cards, order), sorted(work.open))
