@@ -140,6 +140,8 @@ def test_what_leaves_the_range_of_doubles_is_computed_with_logarithms():
     assert model.log_partition(engine="sliced-elimination") == pytest.approx(-400 * np.log(10), rel=1e-12)
     posterior = model.query("v", engine="sliced-elimination")
     np.testing.assert_allclose(posterior.values, [1e-200, 1.0], rtol=1e-10)
+    assert posterior.info.engine == "variable-elimination"  # it says who answered
+    assert posterior.info.details.arithmetic == "logarithms"
 
 
 @pytest.mark.parametrize("budget", [None, 9000, 5000])
@@ -169,6 +171,20 @@ def test_an_order_is_searched_once_for_each_question(grid, monkeypatch):
     times = len(searched)
     assert model.log_partition(given={"x0_1": 1}, engine=small()) == first
     assert len(searched) == times
+
+
+def test_draws_depend_neither_on_threads_nor_on_what_was_asked_before(monkeypatch):
+    def drawn(threads, before):
+        monkeypatch.setenv("MARKOVIA_THREADS", threads)
+        model = mk.generators.ising_grid(9, 9, coupling=0.4)
+        engine = mk.engines.SlicedElimination(device="cpu", search=0.05)
+        if before:
+            model.marginals(engine=engine)
+        return model.sample(20, engine=engine, seed=5)
+
+    first = drawn("1", before=False)
+    assert first.equals(drawn("2", before=False))
+    assert first.equals(drawn("1", before=True))
 
 
 def test_an_interrupt_between_products_leaves_the_model_as_it_was(grid, monkeypatch):
@@ -252,7 +268,7 @@ def test_the_record_says_where_it_ran(grid, pretended_gpu):
 
 def test_a_failing_driver_is_said_once_and_the_processor_answers(grid, pretended_gpu):
     pretended_gpu(FailingTables)
-    engine = mk.engines.SlicedElimination(device="gpu")
+    engine = mk.engines.SlicedElimination(device="gpu", search=0.01)
     with pytest.warns(mk.errors.DeviceWarning, match="illegal memory access.*the processor answers"):
         answer = grid.marginals(engine=engine)
     assert answer["x0_0"].info.details.device == "cpu"
@@ -266,7 +282,7 @@ def test_a_failing_driver_is_said_once_and_the_processor_answers(grid, pretended
 def test_draws_that_the_gpu_began_are_those_of_the_processor(grid, pretended_gpu):
     pretended_gpu(FailingRows)
     with pytest.warns(mk.errors.DeviceWarning, match="launch failure"):
-        draws = grid.sample(50, engine=mk.engines.SlicedElimination(device="gpu"), seed=3)
+        draws = grid.sample(50, engine=mk.engines.SlicedElimination(device="gpu", search=0.01), seed=3)
     assert draws.equals(grid.sample(50, engine=small(), seed=3))
 
 

@@ -336,7 +336,7 @@ class JunctionTree:
         try:
             found = work(state, findings)
         except OutOfRange:
-            return _told(in_logs(VariableElimination(max_bytes=self.max_bytes)))
+            return by_logarithms(in_logs(VariableElimination(max_bytes=self.max_bytes)))
         del state.tree  # no cycle of references, so that memory is free as soon as the model is gone
         idle.append(state)  # only if the work was not interrupted
         return found
@@ -437,7 +437,7 @@ def _observed(findings: Findings) -> frozenset[tuple[str, bool]]:
     return frozenset([(n, f.code is None) for n, f in findings.items()])
 
 
-def _told(found: T) -> T:
+def by_logarithms(found: T) -> T:
     """Say in an answer that the tree left the range of doubles and elimination with logarithms took its place."""
     if not isinstance(found, Tables | Ranked):
         return found

@@ -5,7 +5,7 @@ temperature that falls (`kernels.clique_trees.order_annealing`). Every thread an
 and the best order of all is returned. In pedigrees a tenth of a second of this finds totals that are hundreds of times
 smaller than those of the greedy orders that a junction tree is content with; ten seconds find a tenth less than one.
 Cost: as many steps as are asked for, some 10**8 a second in each thread; no clock is looked at but as a limit, so the same
-seed and number of threads give the same order.
+seed and number of searches give the same order.
 """
 
 from collections.abc import Sequence
@@ -83,6 +83,7 @@ def long_search(
     seed: int = 0,
     time_limit: float | None = None,
     progress: bool | None = False,
+    searches: int | None = None,
 ) -> list[int]:
     """Return an order of all variables to eliminate them in, whose buckets have few entries altogether.
 
@@ -97,11 +98,13 @@ def long_search(
     last
         Variables that come after all others.
     seed
-        The same seed, steps and number of threads give the same order.
+        The same seed, steps and number of searches give the same order.
     time_limit
         Seconds after which the best order so far is returned.
     progress
         Whether to show a bar.
+    searches
+        How many searches run side by side, of which the best order is returned; by default one a thread.
 
     Examples
     --------
@@ -116,7 +119,8 @@ def long_search(
     rest = [v for v in range(len(cards)) if v not in number]
     small = [tuple([number[v] for v in scope]) for scope in scopes if len(scope) > 1]
     card = np.array([cards[v] for v in joined], np.int64)
-    found = [joined[i] for i in _search(small, card, stage[joined], steps, cost, seed, time_limit, progress)]
+    searched = _search(small, card, stage[joined], steps, cost, seed, time_limit, progress, searches)
+    found = [joined[i] for i in searched]
     order = [*rest, *found]
     return sorted(order, key=lambda v: stage[v]) if len(last) else order
 
@@ -130,6 +134,7 @@ def _search(
     seed: int,
     time_limit: float | None,
     progress: bool | None,
+    searches: int | None,
 ) -> list[int]:
     """Search an order of variables that are all in tables with others."""
     if not len(card):
@@ -140,13 +145,13 @@ def _search(
             adjacency[v].update(scope)
     for v, near in enumerate(adjacency):
         near.discard(v)
-    threads = thread_count()
+    several = thread_count() if searches is None else searches
     starts = _first_orders(scopes, adjacency, card, stage)
     if steps <= 0 or starts[0][1] >= HOPELESS:
         first: list[int] = starts[0][0].tolist()
         return first
-    laid_out = [_annealing(adjacency, card, stage, order, cost) for order, _ in starts[:threads]]
-    annealings = [laid_out[k % len(starts)].copy(seed, k) for k in range(threads)]
+    laid_out = [_annealing(adjacency, card, stage, order, cost) for order, _ in starts[:several]]
+    annealings = [laid_out[k % len(starts)].copy(seed, k) for k in range(several)]
     with Clock(time_limit, progress, total=int(steps), unit="step", scale=True, name="order search") as clock:
 
         def work(one: _Annealing, room: None) -> None:
@@ -165,7 +170,7 @@ def _search(
                     best = float(one.sums[BEST])
                     clock.advance(int(one.sums[DONE] - done), f"2**{np.log2(best):.2f}", best)
 
-        in_parallel(work, annealings, lambda: None, threads)
+        in_parallel(work, annealings, lambda: None)
     order: list[int] = min(annealings, key=lambda one: float(one.sums[BEST])).tree.best.tolist()
     return order
 

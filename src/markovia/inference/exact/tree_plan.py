@@ -348,9 +348,9 @@ def plan_for(
         from markovia.inference.exact.long_order_search import OrderCost, long_search
 
         steps = min(SEARCH_SHARE * made.total, SEARCH_MOST) * effort
-        better = compiled(
-            long_search(structure.scopes, structure.card.tolist(), steps, OrderCost(TABLE), last)
-        )
+        cards = structure.card.tolist()
+        # two searches whatever the threads, so that plans, and with them draws, are the same on every machine
+        better = compiled(long_search(structure.scopes, cards, steps, OrderCost(TABLE), last, searches=2))
         made = better if better.total < made.total else made
     with _lock:
         _plans[key] = made

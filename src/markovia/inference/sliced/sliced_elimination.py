@@ -21,6 +21,7 @@ import numpy as np
 from markovia.errors import TooLarge
 from markovia.factors.tables.factor import Factor
 from markovia.inference.exact.bucket_tree import Net
+from markovia.inference.exact.junction_tree import by_logarithms
 from markovia.inference.exact.long_order_search import OrderCost, long_search
 from markovia.inference.exact.variable_elimination import VariableElimination
 from markovia.inference.problem import Problem
@@ -42,8 +43,8 @@ Whole = TypeVar("Whole")
 
 CPU_ENTRIES, CPU_PRODUCT = 2e8, 3e-5
 """Entries a second that a core gets through, about, and seconds that a product takes besides."""
-GPU_RATE = Rate(1e11, 3e-5, 1.0)
-"""What a GPU gets through, about; it takes a second to start."""
+ONE_CORE, GPU_RATE = Rate(CPU_ENTRIES, CPU_PRODUCT), Rate(1e11, 3e-5, 1.0)
+"""What a core gets through, and a GPU, about, which takes a second to start."""
 FEW_BYTES = 2.0**20
 """Bytes of tables that are written out under any budget."""
 GPU_ENTRIES = 1e7
@@ -330,7 +331,9 @@ class _SlicedWork:
             found = on_device(lambda: self._on_gpu(answer), lambda: self._answered("cpu", answer))
         else:
             found = self._answered("cpu", answer)
-        return in_logs(VariableElimination(max_bytes=self.settings.max_bytes)) if found is None else found
+        if found is None:
+            return by_logarithms(in_logs(VariableElimination(max_bytes=self.settings.max_bytes)))
+        return found
 
     def _device(self) -> Device:
         """Return where to run: as asked, else on a GPU that is there if the processor would take long."""
@@ -354,7 +357,10 @@ class _SlicedWork:
         known: dict[Any, tuple[list[int], float]] = (
             {} if self.memory is None else self.memory.setdefault("sliced orders", {})
         )
-        key = tuple(scopes), tuple(cards), last, tuple(self.keep)
+        # the order of draws depends on no machine, nor on what was asked before: the same seed gives the same rows
+        draws = self.rows > 0 and not self.maximised
+        rate = ONE_CORE if draws else rate
+        key = tuple(scopes), tuple(cards), last, tuple(self.keep), draws
         order, spent = known.pop(key, (None, 0.0))
         cost = OrderCost(bucket=rate.product * rate.entries)
         limit = inf if settings.time_limit is None else settings.time_limit
@@ -372,7 +378,14 @@ class _SlicedWork:
                     break
                 search, reach = min(most, max(4.0 * spent, 1.0)), max(reach / 64.0, 4.0)
             found = long_search(
-                scopes, cards, search * STEP_RATE, cost, last, time_limit=3.0 * search or None, progress=False
+                scopes,
+                cards,
+                search * STEP_RATE,
+                cost,
+                last,
+                time_limit=None if draws else 3.0 * search or None,
+                progress=settings.progress if search > TOLD else False,
+                searches=2 if draws else None,
             )
             spent += search
             found = [v for v in found if v in self.open]
@@ -411,7 +424,7 @@ class _SlicedWork:
             try:
                 return self._answered("gpu", answer, share)
             except DeviceFailure as failure:
-                if share == GPU_SHARES[-1] or "memory" not in str(failure).lower():
+                if share == GPU_SHARES[-1] or "out of memory" not in str(failure).lower():
                     raise
             free_memory()
         raise AssertionError
