@@ -176,7 +176,7 @@ def test_an_order_is_searched_once_for_each_question(grid, monkeypatch):
 def test_draws_depend_neither_on_threads_nor_on_what_was_asked_before(monkeypatch):
     def drawn(threads, before):
         monkeypatch.setenv("MARKOVIA_THREADS", threads)
-        model = mk.generators.ising_grid(9, 9, coupling=0.4)
+        model = mk.generators.ising_grid(13, 13, coupling=0.4)
         engine = mk.engines.SlicedElimination(device="cpu", search=0.05)
         if before:
             model.marginals(engine=engine)

@@ -217,6 +217,18 @@ def test_variables_are_cut_until_a_run_fits_and_no_more_than_needed():
     assert not hopeless.fits
 
 
+def test_sums_stay_before_maxima_whatever_is_removed_last():
+    scopes, cards = grid(4)
+    plan = SlicedPlan(scopes, cards, list(range(16)), maximised=range(10, 16))
+    for last in ([3], [12], [3, 12]):
+        for heuristic in (None, "min-fill"):
+            order = plan.with_last(last, heuristic).order
+            assert sorted(order) == list(range(16))
+            assert set(order[10:]) == set(range(10, 16))
+            assert order[9] == 3 or 3 not in last
+            assert order[15] == 12 or 12 not in last
+
+
 def test_the_counting_machine_frees_what_nobody_holds():
     machine = PlannedTables()
     table = machine.put(100)
